@@ -1,0 +1,2 @@
+//! The `tracegate` command.
+fn main() {}

@@ -1,0 +1,5 @@
+//! What things mean: ids, events, the state they fold to, spans, redaction, stop reasons, verdicts.
+//!
+//! Pure: no I/O, no clock, no environment, no async, no panic on any input.
+
+pub mod ids;

@@ -1,0 +1,1 @@
+//! Eval cases, trials, assertions, reports.

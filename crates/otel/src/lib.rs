@@ -1,0 +1,1 @@
+//! Spans to OTLP files and collectors, and the live tracing bridge.

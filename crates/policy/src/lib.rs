@@ -1,0 +1,1 @@
+//! A policy file and an action become a decision. Pure.

@@ -1,0 +1,1 @@
+//! The library: session, context, model, gates, tools, one loop.

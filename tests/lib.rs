@@ -1,0 +1,1 @@
+//! End to end, crash, golden, corpus and tidy tests of tracegate.
