@@ -422,13 +422,13 @@ mod tests {
             |goal: &str, wanted: &str| assert_eq!(RunId::build(goal, day, [1, 2, 3, 4, 5]).as_str(), wanted);
         check(
             "Fix the failing tests, please",
-            "run_fix-the-failing-tests_20261130_0410425",
+            "run_fix-the-failing-tests_20261130_04106105",
         );
         check(
             "修复失败测试，让 npm test 通过。",
-            "run_npm-test_20261130_0410425",
+            "run_npm-test_20261130_04106105",
         );
-        check("修复", "run_task_20261130_0410425");
+        check("修复", "run_task_20261130_04106105");
     }
 
     #[test]

@@ -2,4 +2,10 @@
 //!
 //! Pure: no I/O, no clock, no environment, no async, no panic on any input.
 
+pub mod event;
+pub mod fact;
+pub mod goal;
 pub mod ids;
+pub mod payload;
+pub mod stop;
+pub mod validation;
