@@ -7,5 +7,7 @@ pub mod fact;
 pub mod goal;
 pub mod ids;
 pub mod payload;
+pub mod state;
+pub mod steps;
 pub mod stop;
 pub mod validation;

@@ -1,0 +1,595 @@
+//! What a log says so far: the fold of its events. One function, [`RunState::apply`], serves the live run, resume and readers.
+
+use crate::{
+    event::Event,
+    fact::{
+        Edge, Fact, SpanKind,
+        gate::{ValidationRuling, Verb},
+        model::Usage,
+        run::{Limits, Settings},
+        tool::{ObservationKind, Outcome, Phase, ToolExecuteFinished},
+        user::MessageKind,
+    },
+    goal::Goal,
+    ids::{ActionId, Digest, QuestionId, SegmentNo, Seq, SpanId, StepNo, Timestamp},
+    stop::{Status, StopReason},
+    validation::{self, Evidence, TestRun, Verdict},
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An event that must not follow the ones before it. Checked before a byte is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Violation {
+    /// Sequence numbers have no gaps.
+    #[error("event {found} cannot follow event {last}")]
+    Seq {
+        /// The number found.
+        found: Seq,
+        /// The last good one.
+        last: Seq,
+    },
+    /// A log begins with `run.started`, which stands nowhere else.
+    #[error("`{name}` cannot stand at event {seq}: a log begins with one `run.started`")]
+    Beginning {
+        /// The type found.
+        name: String,
+        /// Where.
+        seq: Seq,
+    },
+    /// A span begins under an open span.
+    #[error("`{kind}` at event {seq} begins under span {parent}, which is not open")]
+    Parent {
+        /// The kind of span.
+        kind: &'static str,
+        /// Where.
+        seq: Seq,
+        /// The parent named.
+        parent: String,
+    },
+    /// A span ends once, as what it began, after everything inside it.
+    #[error(
+        "`{kind}` at event {seq} ends a span that is not open, is of another kind or still has an open child"
+    )]
+    End {
+        /// The kind of span.
+        kind: &'static str,
+        /// Where.
+        seq: Seq,
+    },
+    /// An event names an action that was never asked for, or one that is settled.
+    #[error("event {seq} (`{name}`) is about action {action}, which is {why}")]
+    Action {
+        /// The type found.
+        name: String,
+        /// Where.
+        seq: Seq,
+        /// The action.
+        action: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Between two actions lies at least one observation.
+    #[error("action {action} at event {seq} follows another action without an observation between")]
+    Unobserved {
+        /// The action.
+        action: ActionId,
+        /// Where.
+        seq: Seq,
+    },
+    /// Every action has its result before the next request to the model.
+    #[error("a request at event {seq} leaves action {action} without a result")]
+    Unsettled {
+        /// The action.
+        action: ActionId,
+        /// Where.
+        seq: Seq,
+    },
+    /// Nothing but verification follows the end of a run.
+    #[error("`{name}` at event {seq} follows the end of the run")]
+    AfterEnd {
+        /// The type found.
+        name: String,
+        /// Where.
+        seq: Seq,
+    },
+    /// Only the validation gate completes a run.
+    #[error("event {seq} says `completed` without a verdict of the validation gate")]
+    Uncertified {
+        /// Where.
+        seq: Seq,
+    },
+    /// An answer answers an open question.
+    #[error("the answer at event {seq} answers no open question")]
+    Answer {
+        /// Where.
+        seq: Seq,
+    },
+}
+
+/// A span that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenSpan {
+    /// Its kind, as in event types.
+    pub kind: String,
+    /// The event that began it.
+    pub started: Seq,
+    /// When.
+    pub ts: Timestamp,
+    /// Its parent.
+    pub parent: Option<SpanId>,
+    /// The action it is about.
+    pub action: Option<ActionId>,
+}
+
+/// How far an action has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// The model asked for it.
+    Asked,
+    /// The permission gate let it pass.
+    Permitted,
+    /// The permission gate did not.
+    Refused,
+    /// It is being done: after a crash its outcome is unknown.
+    Begun,
+    /// It is over, but what came back is not yet observed.
+    Done,
+}
+
+/// The fold of a log; its size does not grow with the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// The last event.
+    pub seq: Seq,
+    /// When it was.
+    pub ts: Timestamp,
+    /// When the run began.
+    pub began: Timestamp,
+    /// The segment at work, 0 before the first.
+    pub segment: SegmentNo,
+    /// Span of the first segment, the root of the trace.
+    pub root: Option<SpanId>,
+    /// The last step begun, 0 before the first.
+    pub step: StepNo,
+    /// What the goal asks for, as far as gates and context need it.
+    pub goal: Goal,
+    /// Where the run ends on its own.
+    pub limits: Option<Limits>,
+    /// How it was set up.
+    pub settings: Option<Settings>,
+    /// Its status.
+    pub status: Status,
+    /// Why it stopped, if it did.
+    pub stop_reason: Option<StopReason>,
+    /// Whether `run.finished` stands in the log.
+    pub finished: bool,
+    /// Spans begun and not ended.
+    pub open_spans: BTreeMap<SpanId, OpenSpan>,
+    /// How many actions were asked for: their ids are contiguous.
+    pub actions: u64,
+    /// Those without an observed result.
+    pub open_actions: BTreeMap<ActionId, Progress>,
+    /// Whether something was observed since the last action.
+    pub observed: bool,
+    /// Questions without an answer.
+    pub open_questions: BTreeSet<QuestionId>,
+    /// How many questions were asked: their ids are contiguous.
+    pub questions: u64,
+    /// Requests to the model.
+    pub model_calls: u64,
+    /// Tokens so far.
+    pub usage: Usage,
+    /// What test runs and changes there were.
+    pub evidence: Evidence,
+    /// The validation gate's last verdict.
+    pub verdict: Option<Verdict>,
+    /// What followed from it.
+    pub ruling: Option<ValidationRuling>,
+    /// How often the agent was sent back.
+    pub pushed_back: u32,
+    /// The effect refused last, and how often running.
+    pub refusal: Option<(String, u32)>,
+    /// Failures of the runtime itself, running.
+    pub internal_failures: u32,
+    /// The workspace when it was last observed.
+    pub workspace: Option<Digest>,
+}
+
+impl Default for RunState {
+    fn default() -> Self {
+        Self {
+            seq: Seq(0),
+            ts: Timestamp(0),
+            began: Timestamp(0),
+            segment: SegmentNo(0),
+            root: None,
+            step: StepNo(0),
+            goal: Goal::read(""),
+            limits: None,
+            settings: None,
+            status: Status::Running,
+            stop_reason: None,
+            finished: false,
+            open_spans: BTreeMap::new(),
+            actions: 0,
+            open_actions: BTreeMap::new(),
+            observed: false,
+            open_questions: BTreeSet::new(),
+            questions: 0,
+            model_calls: 0,
+            usage: Usage::default(),
+            evidence: Evidence::new(&Goal::read("")),
+            verdict: None,
+            ruling: None,
+            pushed_back: 0,
+            refusal: None,
+            internal_failures: 0,
+            workspace: None,
+        }
+    }
+}
+
+impl RunState {
+    /// Folds a whole log.
+    ///
+    /// # Errors
+    /// The first [`Violation`].
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, Violation> {
+        let mut state = Self::default();
+        for event in events {
+            state.apply(event)?;
+        }
+        Ok(state)
+    }
+
+    /// Takes in the next event, or changes nothing.
+    ///
+    /// # Errors
+    /// The [`Violation`] that the event would be.
+    pub fn apply(&mut self, event: &Event) -> Result<(), Violation> {
+        self.check(event)?;
+        self.seq = event.seq;
+        self.ts = event.ts;
+        self.apply_edge(event);
+        self.apply_fact(event);
+        Ok(())
+    }
+
+    /// Returns how long the run has taken so far, in milliseconds.
+    #[must_use]
+    pub const fn elapsed_ms(&self) -> u64 {
+        self.ts.0.saturating_sub(self.began.0) / 1_000_000
+    }
+
+    /// Tells whether an event may follow.
+    ///
+    /// # Errors
+    /// The [`Violation`] that it would be.
+    pub fn check(&self, event: &Event) -> Result<(), Violation> {
+        let seq = event.seq;
+        let name = || event.fact.name().to_owned();
+        if seq.0 != self.seq.0 + 1 {
+            return Err(Violation::Seq {
+                found: seq,
+                last: self.seq,
+            });
+        }
+        if (seq.0 == 1) != matches!(event.fact, Fact::RunStarted(_)) {
+            return Err(Violation::Beginning { name: name(), seq });
+        }
+        if self.finished && !follows_end(&event.fact) {
+            return Err(Violation::AfterEnd { name: name(), seq });
+        }
+        self.check_edge(event)?;
+        self.check_action(event)?;
+        if ends_as(&event.fact) == Some(Status::Completed) && self.ruling != Some(ValidationRuling::Complete)
+        {
+            return Err(Violation::Uncertified { seq });
+        }
+        if let Fact::UserMessage(message) = &event.fact
+            && message.kind == MessageKind::Answer
+            && !message
+                .question
+                .is_some_and(|question| self.open_questions.contains(&question))
+        {
+            return Err(Violation::Answer { seq });
+        }
+        Ok(())
+    }
+
+    fn check_edge(&self, event: &Event) -> Result<(), Violation> {
+        let seq = event.seq;
+        match event.fact.edge() {
+            Some((kind, Edge::Started)) => {
+                // A later segment hangs under the first one, which has ended.
+                let known = |parent| self.open_spans.contains_key(&parent) || self.root == Some(parent);
+                let fits = match (kind, event.parent) {
+                    (SpanKind::Segment, None) => self.root.is_none(),
+                    (_, None) => false,
+                    (_, Some(parent)) => known(parent),
+                };
+                if fits
+                    && event
+                        .span
+                        .is_some_and(|span| !self.open_spans.contains_key(&span))
+                {
+                    return Ok(());
+                }
+                let parent = event
+                    .parent
+                    .map_or_else(|| "nothing".to_owned(), |span| span.to_string());
+                Err(Violation::Parent {
+                    kind: kind.as_str(),
+                    seq,
+                    parent,
+                })
+            }
+            Some((kind, Edge::Finished)) => {
+                let ends = event.span.is_some_and(|span| {
+                    self.open_spans
+                        .get(&span)
+                        .is_some_and(|open| open.kind == kind.as_str())
+                        && self.open_spans.values().all(|open| open.parent != Some(span))
+                });
+                ends.then_some(()).ok_or(Violation::End {
+                    kind: kind.as_str(),
+                    seq,
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_action(&self, event: &Event) -> Result<(), Violation> {
+        let seq = event.seq;
+        if let Fact::ModelCompleteStarted(_) = event.fact
+            && let Some(action) = self.open_actions.keys().next()
+        {
+            return Err(Violation::Unsettled { action: *action, seq });
+        }
+        let Some(action) = event.action else {
+            return Ok(());
+        };
+        let violation = |why| {
+            Err(Violation::Action {
+                name: event.fact.name().to_owned(),
+                seq,
+                action: action.to_string(),
+                why,
+            })
+        };
+        let progress = self.open_actions.get(&action).copied();
+        if let Fact::Action(_) = event.fact {
+            if action.0 != self.actions + 1 {
+                return violation("not the next one");
+            }
+            if !self.observed {
+                return Err(Violation::Unobserved { action, seq });
+            }
+            return Ok(());
+        }
+        if action.0 == 0 || action.0 > self.actions {
+            return violation("unknown");
+        }
+        match (&event.fact, progress) {
+            (Fact::ToolExecuteStarted(_), Some(Progress::Permitted)) => Ok(()),
+            (Fact::ToolExecuteStarted(_), _) => violation("not permitted"),
+            (Fact::PermissionReviewStarted(_), Some(Progress::Asked)) => Ok(()),
+            (Fact::PermissionReviewStarted(_), _) => violation("not waiting for a ruling"),
+            (Fact::Observation(observation), None)
+                if observation.kind == ObservationKind::ToolOutput && observation.phase == Phase::After =>
+            {
+                violation("settled")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn apply_edge(&mut self, event: &Event) {
+        let (Some((kind, edge)), Some(span)) = (event.fact.edge(), event.span) else {
+            return;
+        };
+        match edge {
+            Edge::Started => {
+                let open = OpenSpan {
+                    kind: kind.as_str().to_owned(),
+                    started: event.seq,
+                    ts: event.ts,
+                    parent: event.parent,
+                    action: event.action,
+                };
+                self.open_spans.insert(span, open);
+            }
+            Edge::Finished => {
+                self.open_spans.remove(&span);
+            }
+        }
+    }
+
+    fn apply_fact(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::RunStarted(run) => {
+                self.began = event.ts;
+                self.goal = Goal::read(&run.goal.preview());
+                self.evidence = Evidence::new(&self.goal);
+                self.limits = Some(run.limits);
+                self.settings = Some(run.settings.clone());
+            }
+            Fact::SegmentStarted(_) => {
+                self.segment = event.segment;
+                self.root = self.root.or(event.span);
+                self.status = Status::Running;
+            }
+            Fact::SegmentFinished(data) => {
+                self.status = data.status;
+                self.stop_reason = Some(data.stop_reason);
+            }
+            Fact::StatusChanged(data) => {
+                self.status = data.status;
+                self.stop_reason = data.stop_reason;
+                self.finished &= data.status != Status::Running;
+            }
+            Fact::RunFinished(data) => {
+                self.status = data.status;
+                self.stop_reason = Some(data.stop_reason);
+                self.finished = true;
+            }
+            Fact::AgentStepStarted(_) => self.step = event.step.unwrap_or(self.step),
+            Fact::ModelCompleteStarted(_) => self.model_calls += 1,
+            Fact::ModelCompleteFinished(data) => self.usage.add(data.usage),
+            Fact::Action(_) => {
+                self.actions += 1;
+                self.observed = false;
+                self.open_actions
+                    .extend(event.action.map(|action| (action, Progress::Asked)));
+            }
+            Fact::PermissionReviewFinished(data) => {
+                let refused = data.decision == Verb::Deny;
+                let progress = if refused {
+                    Progress::Refused
+                } else {
+                    Progress::Permitted
+                };
+                self.advance(event.action, progress);
+                self.refusal = refused.then(|| {
+                    let effect = format!("{} {}", data.tool, data.effects.join(", "));
+                    let before = self.refusal.take().filter(|(last, _)| *last == effect);
+                    let times = before.map_or(0, |(_, times)| times) + 1;
+                    (effect, times)
+                });
+            }
+            Fact::ToolExecuteStarted(_) => self.advance(event.action, Progress::Begun),
+            Fact::ToolExecuteFinished(data) => self.apply_result(event, data),
+            Fact::SpanHealed(SpanKind::ToolExecute, _) => self.advance(event.action, Progress::Done),
+            Fact::Observation(observation) => {
+                self.observed = true;
+                let settles =
+                    observation.kind == ObservationKind::ToolOutput && observation.phase == Phase::After;
+                if let (true, Some(action)) = (settles, event.action) {
+                    self.open_actions.remove(&action);
+                }
+                if let Some(workspace) = &observation.workspace {
+                    self.workspace = Some(workspace.digest);
+                    if !workspace.changed.is_empty() {
+                        self.evidence.changed(event.seq, &workspace.changed);
+                    }
+                }
+            }
+            Fact::UserQuestion(data) => {
+                self.questions = self.questions.max(data.question.0);
+                self.open_questions.insert(data.question);
+            }
+            Fact::UserMessage(data) => {
+                if let Some(question) = data.question {
+                    self.open_questions.remove(&question);
+                }
+            }
+            Fact::ValidationReviewFinished(data) => {
+                self.verdict = Some(data.verdict.clone());
+                self.ruling = Some(data.ruling);
+                self.pushed_back += u32::from(data.ruling == ValidationRuling::PushBack);
+            }
+            Fact::ContextBuildStarted(_)
+            | Fact::ContextBuildFinished(_)
+            | Fact::AgentStepFinished(_)
+            | Fact::PermissionReviewStarted(_)
+            | Fact::CheckpointSaveStarted(_)
+            | Fact::CheckpointSaveFinished(_)
+            | Fact::ValidationReviewStarted(_)
+            | Fact::SpanNoted(_)
+            | Fact::Subcall(_)
+            | Fact::PolicyGranted(_)
+            | Fact::LimitReached(_)
+            | Fact::VerificationRecorded(_)
+            | Fact::ReadinessWaited(_)
+            | Fact::ContextCompacted(_)
+            | Fact::RedactionNoted(_)
+            | Fact::ArtifactDropped(_)
+            | Fact::LogRecovered(_)
+            | Fact::LogScrubbed(_)
+            | Fact::SpanHealed(..)
+            | Fact::Unknown { .. } => {}
+        }
+    }
+
+    fn apply_result(&mut self, event: &Event, data: &ToolExecuteFinished) {
+        let internal = data
+            .error
+            .as_ref()
+            .is_some_and(|error| error.kind == INTERNAL_FAILURE);
+        self.internal_failures = if internal { self.internal_failures + 1 } else { 0 };
+        let started = event
+            .span
+            .and_then(|span| self.began_at(event, span))
+            .unwrap_or(event.seq);
+        let changed: Vec<String> = data
+            .side_effects
+            .iter()
+            .map(|effect| effect.relative_path.clone())
+            .collect();
+        if !changed.is_empty() {
+            self.evidence.changed(event.seq, &changed);
+        }
+        if let Some(test) = &data.test {
+            self.evidence.test_run(TestRun {
+                started,
+                finished: event.seq,
+                command: test.command.clone(),
+                script: test.command.normalised.join(" "),
+                reading: test.reading.clone(),
+            });
+        }
+        let settled = matches!(data.outcome, Outcome::Unknown | Outcome::NotRun);
+        let progress = if settled {
+            Progress::Refused
+        } else {
+            Progress::Done
+        };
+        self.advance(event.action, progress);
+    }
+
+    fn advance(&mut self, action: Option<ActionId>, progress: Progress) {
+        if let Some(entry) = action.and_then(|action| self.open_actions.get_mut(&action)) {
+            *entry = progress;
+        }
+    }
+
+    /// Returns the verdict that the validation gate would give now.
+    #[must_use]
+    pub fn judge(&self, policy: validation::Policy) -> Verdict {
+        validation::judge(&self.goal, policy, &self.evidence)
+    }
+}
+
+/// The failure kind of an action that the runtime itself could not do.
+pub const INTERNAL_FAILURE: &str = "internal";
+
+/// Returns the status that an event leaves the run in, where it speaks of it.
+fn ends_as(fact: &Fact) -> Option<Status> {
+    if let Fact::RunFinished(data) = fact {
+        Some(data.status)
+    } else if let Fact::SegmentFinished(data) = fact {
+        Some(data.status)
+    } else if let Fact::StatusChanged(data) = fact {
+        Some(data.status)
+    } else {
+        None
+    }
+}
+
+/// Tells what may stand after `run.finished`: results of verifiers, notes about the record, and reopening.
+fn follows_end(fact: &Fact) -> bool {
+    let reopens = matches!(fact, Fact::StatusChanged(data) if data.status == Status::Running);
+    let notes = matches!(
+        fact,
+        Fact::VerificationRecorded(_)
+            | Fact::LogRecovered(_)
+            | Fact::LogScrubbed(_)
+            | Fact::RedactionNoted(_)
+            | Fact::ArtifactDropped(_)
+            | Fact::Unknown { .. }
+    );
+    reopens || notes
+}
