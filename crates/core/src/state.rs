@@ -520,10 +520,8 @@ impl RunState {
             .as_ref()
             .is_some_and(|error| error.kind == INTERNAL_FAILURE);
         self.internal_failures = if internal { self.internal_failures + 1 } else { 0 };
-        let started = event
-            .span
-            .and_then(|span| self.began_at(event, span))
-            .unwrap_or(event.seq);
+        // A run counts for the workspace as it was when the command began.
+        let started = event.cause.unwrap_or(event.seq);
         let changed: Vec<String> = data
             .side_effects
             .iter()
