@@ -1,1 +1,22 @@
-//! A run on disk: log, artifacts, checkpoints, lock.
+//! A run on disk: log, artifacts, small files, lock.
+//!
+//! Decides nothing, and accepts no byte that redaction has not seen: everything that is written is [`Scrubbed`].
+
+mod artifacts;
+mod disk;
+mod files;
+mod layout;
+mod lock;
+mod log;
+mod store;
+
+pub use artifacts::{ArtifactError, Artifacts};
+pub use disk::{Disk, LogFile, RealDisk};
+pub use files::Head;
+pub use layout::RunDir;
+pub use lock::{LockError, RunLock};
+pub use log::{LogError, LogReader, LogWriter, Recovery, Tail};
+pub use store::{Store, StoreError};
+
+#[expect(unused_imports, reason = "named in the documentation above")]
+use tracegate_core::redact::Scrubbed;

@@ -1,0 +1,130 @@
+//! Content-addressed bytes, shared by all runs of a store: written before the event that names them, verified on read.
+#![expect(clippy::disallowed_methods, reason = "this is the disk")]
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tracegate_core::{
+    ids::Digest,
+    payload::{ArtifactRef, Payload},
+    redact::Scrubbed,
+};
+
+/// Bytes cannot be kept or given back.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// The file system refuses.
+    #[error("cannot use artifact `{digest}`: {error}")]
+    Io {
+        /// Which artifact.
+        digest: Digest,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is not there.
+    #[error("artifact `{0}` is not in the store")]
+    Missing(Digest),
+    /// Its bytes are not the ones that were put in.
+    #[error("artifact `{0}` is damaged: its bytes have another digest or length")]
+    Corrupt(Digest),
+}
+
+/// The artifacts of a store.
+#[derive(Debug, Clone)]
+pub struct Artifacts {
+    root: PathBuf,
+    /// Files written since the last barrier: the log may not be synced before they are.
+    unsynced: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+impl Artifacts {
+    pub(crate) fn new(root: PathBuf) -> Self {
+        Self { root, unsynced: Arc::default() }
+    }
+
+    fn path(&self, digest: Digest) -> PathBuf {
+        let text = digest.to_string();
+        let hex = text.strip_prefix("b3:").unwrap_or(&text);
+        let (shard, rest) = hex.split_at_checked(2).unwrap_or((hex, ""));
+        self.root.join("b3").join(shard).join(rest)
+    }
+
+    /// Keeps `bytes` and returns the reference to them; equal bytes are kept once.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn put(&self, bytes: &Scrubbed<Vec<u8>>, media: &str) -> Result<ArtifactRef, ArtifactError> {
+        let mut reference = ArtifactRef::describe(bytes.get(), media);
+        let fired = bytes.findings().iter();
+        reference.redactions.extend(fired.map(|(rule, count)| (rule.to_owned(), count)));
+        let path = self.path(reference.digest);
+        self.write(&path, bytes.get()).map_err(|error| ArtifactError::Io { digest: reference.digest, error })?;
+        Ok(reference)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        // A file of another length is a torn leftover of a lost machine: it is replaced.
+        if fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64) {
+            return Ok(());
+        }
+        let parent = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(parent)?;
+        let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent)?;
+        file.write_all(bytes)?;
+        file.as_file().set_permissions(fs::Permissions::from_mode(0o400))?;
+        file.persist(path).map_err(|error| error.error)?;
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        Ok(())
+    }
+
+    /// Makes every artifact put since the last barrier durable.
+    ///
+    /// # Errors
+    /// When the file system refuses; the log must not be synced then.
+    pub fn barrier(&self) -> io::Result<()> {
+        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in unsynced.iter() {
+            File::open(path)?.sync_all()?;
+            if let Some(parent) = path.parent() {
+                File::open(parent)?.sync_all()?;
+            }
+        }
+        unsynced.clear();
+        Ok(())
+    }
+
+    /// Returns the bytes that `reference` names.
+    ///
+    /// # Errors
+    /// When they are missing, or not those that were put in.
+    pub fn get(&self, reference: &ArtifactRef) -> Result<Vec<u8>, ArtifactError> {
+        let digest = reference.digest;
+        let mut bytes = Vec::new();
+        let file = File::open(self.path(digest)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => ArtifactError::Missing(digest),
+            _ => ArtifactError::Io { digest, error },
+        })?;
+        // One byte more than the reference says is enough to see that it is not the same.
+        let limit = reference.bytes.saturating_add(1);
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| ArtifactError::Io { digest, error })?;
+        if bytes.len() as u64 != reference.bytes || Digest::of(&bytes) != digest {
+            return Err(ArtifactError::Corrupt(digest));
+        }
+        Ok(bytes)
+    }
+
+    /// Returns the whole text of a payload, wherever it is.
+    ///
+    /// # Errors
+    /// As [`Artifacts::get`].
+    pub fn text(&self, payload: &Payload) -> Result<String, ArtifactError> {
+        match payload {
+            Payload::Inline(text) => Ok(text.clone()),
+            Payload::Ref(reference) => Ok(String::from_utf8_lossy(&self.get(reference)?).into_owned()),
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The log of a run: appended by one writer, read by anybody, repaired at its end and nowhere else.
+#![expect(clippy::disallowed_methods, reason = "this is the disk")]
+
+use crate::{
+    artifacts::Artifacts,
+    disk::{Disk, LogFile},
+    files::Head,
+    layout::RunDir,
+    lock::{LockError, RunLock},
+};
+use std::{
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader},
+    path::PathBuf,
+};
+use tracegate_core::{
+    event::{Event, LineError},
+    ids::{Chain, Seq},
+    payload::INLINE_RECORD,
+    redact::Scrubbed,
+};
+
+/// A log cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// Somebody else writes.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The file system refuses.
+    #[error("cannot {doing} `{}`: {error}", .path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// An event is longer than a log line may be.
+    #[error("event {seq} (`{name}`) has {bytes} bytes, more than the {INLINE_RECORD} of a record")]
+    TooLong {
+        /// Which.
+        seq: Seq,
+        /// Its type.
+        name: String,
+        /// Its length.
+        bytes: usize,
+    },
+    /// The log is damaged where it must not be: nothing is appended.
+    #[error("`{}` is damaged at event {seq} (byte {offset}): {why}", .path.display())]
+    Damaged {
+        /// Which log.
+        path: PathBuf,
+        /// The event that should stand there.
+        seq: Seq,
+        /// Where.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// The log was written by a newer version.
+    #[error("event {seq} of `{}` needs a newer version of tracegate: it can be read, not continued", .path.display())]
+    Newer {
+        /// Which log.
+        path: PathBuf,
+        /// Which event.
+        seq: Seq,
+    },
+}
+
+/// How a log ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tail {
+    /// With a whole record and its line feed.
+    Clean,
+    /// With a whole record without its line feed.
+    Unterminated,
+    /// With bytes that are no record, and none after them.
+    Torn {
+        /// Where they begin.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+    },
+    /// A record is bad and good ones follow, or the log ends before its synced head.
+    Damaged {
+        /// The event that should stand there.
+        seq: Seq,
+        /// Where.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Reads a log line by line; memory does not grow with its length.
+#[derive(Debug)]
+pub struct LogReader {
+    path: PathBuf,
+    file: BufReader<File>,
+    chain: Chain,
+    seq: Seq,
+    offset: u64,
+    head: Option<Head>,
+    tail: Option<Tail>,
+}
+
+impl LogReader {
+    /// Opens the log of `run`.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open(run: &RunDir) -> Result<Self, LogError> {
+        let path = run.events();
+        let file = File::open(&path).map_err(|error| LogError::Io { doing: "open", path: path.clone(), error })?;
+        let chain = Chain::genesis(run.id());
+        let file = BufReader::with_capacity(1 << 16, file);
+        Ok(Self { path, file, chain, seq: Seq(0), offset: 0, head: run.head(), tail: None })
+    }
+
+    /// Returns the next verified event; none at the end of the verified prefix, where [`LogReader::tail`] says how the log ends.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn next_event(&mut self) -> Result<Option<Event>, LogError> {
+        if self.tail.is_some() {
+            return Ok(None);
+        }
+        let mut line = Vec::new();
+        let read = self.read_line(&mut line)?;
+        if read == 0 {
+            self.tail = Some(self.judge_end(Tail::Clean));
+            return Ok(None);
+        }
+        let wanted = Seq(self.seq.0 + 1);
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let parsed = std::str::from_utf8(text)
+            .map_err(|_| "not UTF-8".to_owned())
+            .and_then(|text| Event::from_line(text, self.chain, wanted).map_err(|error: LineError| error.to_string()));
+        match parsed {
+            Ok((event, chain)) => {
+                self.chain = chain;
+                self.seq = wanted;
+                self.offset += read;
+                if !line.ends_with(b"\n") {
+                    self.tail = Some(self.judge_end(Tail::Unterminated));
+                }
+                Ok(Some(event))
+            }
+            Err(why) => {
+                self.tail = Some(self.classify(read, wanted, why)?);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read_all(mut self) -> Result<(Vec<Event>, Tail), LogError> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next_event()? {
+            events.push(event);
+        }
+        Ok((events, self.tail()))
+    }
+
+    /// Returns how the log ends, once it was read to its end.
+    #[must_use]
+    pub fn tail(&self) -> Tail {
+        self.tail.clone().unwrap_or(Tail::Clean)
+    }
+
+    fn read_line(&mut self, line: &mut Vec<u8>) -> Result<u64, LogError> {
+        line.clear();
+        let read = self.file.read_until(b'\n', line);
+        read.map(|read| read as u64).map_err(|error| LogError::Io { doing: "read", path: self.path.clone(), error })
+    }
+
+    /// Tells a torn tail from damage: after a torn write nothing that is an event can follow.
+    fn classify(&mut self, mut bad: u64, wanted: Seq, why: String) -> Result<Tail, LogError> {
+        let offset = self.offset;
+        let mut line = Vec::new();
+        loop {
+            let read = self.read_line(&mut line)?;
+            if read == 0 {
+                return Ok(self.judge_end(Tail::Torn { offset, bytes: bad }));
+            }
+            bad += read;
+            let event = std::str::from_utf8(&line).ok().and_then(|text| Event::from_line_unverified(text.trim_end()).ok());
+            if event.is_some_and(|event| event.seq > self.seq) {
+                return Ok(Tail::Damaged { seq: wanted, offset, why });
+            }
+        }
+    }
+
+    fn judge_end(&self, tail: Tail) -> Tail {
+        match self.head {
+            Some(head) if self.seq < head.seq => {
+                let why = format!("the log ends here, but event {} was synced", head.seq);
+                Tail::Damaged { seq: Seq(self.seq.0 + 1), offset: self.offset, why }
+            }
+            _ => tail,
+        }
+    }
+}
+
+/// What opening a log for writing had to mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nothing.
+    Clean,
+    /// The last record lacked its line feed.
+    Completed,
+    /// Torn bytes were set aside.
+    Quarantined {
+        /// Where the good part ends.
+        offset: u64,
+        /// How many bytes.
+        bytes: u64,
+        /// The file they are in, below the run's directory.
+        file: String,
+    },
+}
+
+/// The one writer of a log; holds the run's lock as long as it lives.
+#[derive(Debug)]
+pub struct LogWriter {
+    path: PathBuf,
+    file: Box<dyn LogFile>,
+    chain: Chain,
+    seq: Seq,
+    offset: u64,
+    synced: Head,
+    artifacts: Artifacts,
+    _lock: RunLock,
+}
+
+impl LogWriter {
+    /// Creates the log of a new run.
+    ///
+    /// # Errors
+    /// When there is one already, or it cannot be written.
+    pub fn create(run: &RunDir, disk: &dyn Disk, artifacts: &Artifacts, pid: u32) -> Result<Self, LogError> {
+        let lock = RunLock::take(&run.lock(), pid)?;
+        let path = run.events();
+        let file =
+            disk.open_log(&path, true).map_err(|error| LogError::Io { doing: "create", path: path.clone(), error })?;
+        let chain = Chain::genesis(run.id());
+        let synced = Head { seq: Seq(0), chain };
+        Ok(Self { path, file, chain, seq: Seq(0), offset: 0, synced, artifacts: artifacts.clone(), _lock: lock })
+    }
+
+    /// Opens the log of a run to go on with it: verifies it, mends its end, returns its events.
+    ///
+    /// # Errors
+    /// When somebody else writes, or the log is damaged elsewhere than at its end, or was written by a newer version.
+    pub fn resume(
+        run: &RunDir,
+        disk: &dyn Disk,
+        artifacts: &Artifacts,
+        pid: u32,
+    ) -> Result<(Self, Vec<Event>, Recovery), LogError> {
+        let lock = RunLock::take(&run.lock(), pid)?;
+        let path = run.events();
+        let mut reader = LogReader::open(run)?;
+        let mut events = Vec::new();
+        while let Some(event) = reader.next_event()? {
+            if !event.permits_append() {
+                return Err(LogError::Newer { path, seq: event.seq });
+            }
+            events.push(event);
+        }
+        let io = |doing| move |error| (doing, error);
+        let fail = |(doing, error)| LogError::Io { doing, path: path.clone(), error };
+        let mut file = disk.open_log(&path, false).map_err(io("open")).map_err(fail)?;
+        let mut offset = reader.offset;
+        let recovery = match reader.tail() {
+            Tail::Clean => Recovery::Clean,
+            Tail::Unterminated => {
+                file.append(b"\n").map_err(io("complete")).map_err(fail)?;
+                offset += 1;
+                Recovery::Completed
+            }
+            Tail::Torn { offset, bytes } => {
+                let quarantine = run.quarantine(offset);
+                set_aside(&path, offset, &quarantine).map_err(io("set aside the end of")).map_err(fail)?;
+                file.truncate(offset).map_err(io("truncate")).map_err(fail)?;
+                let name = quarantine.file_name().map(|name| name.to_string_lossy().into_owned());
+                Recovery::Quarantined { offset, bytes, file: name.unwrap_or_default() }
+            }
+            Tail::Damaged { seq, offset, why } => return Err(LogError::Damaged { path, seq, offset, why }),
+        };
+        let synced = run.head().unwrap_or(Head { seq: Seq(0), chain: Chain::genesis(run.id()) });
+        let (chain, seq) = (reader.chain, reader.seq);
+        let writer = Self { path, file, chain, seq, offset, synced, artifacts: artifacts.clone(), _lock: lock };
+        Ok((writer, events, recovery))
+    }
+
+    /// Appends an event with one write; on failure the log is as before.
+    ///
+    /// # Errors
+    /// When it is too long or the file system refuses; the run must stop then.
+    pub fn append(&mut self, event: &Scrubbed<Event>) -> Result<(), LogError> {
+        let event = event.get();
+        let io = |doing, error| LogError::Io { doing, path: self.path.clone(), error };
+        let (line, chain) = event.to_line(self.chain).map_err(|error| io("encode an event for", error.into()))?;
+        if line.len() > INLINE_RECORD {
+            return Err(LogError::TooLong { seq: event.seq, name: event.fact.name().to_owned(), bytes: line.len() });
+        }
+        if let Err(error) = self.file.append(line.as_bytes()) {
+            let failed = LogError::Io { doing: "append to", path: self.path.clone(), error };
+            // A short write leaves half a line; the next opening would set it aside, so a failure here loses nothing.
+            let _ = self.file.truncate(self.offset);
+            return Err(failed);
+        }
+        self.offset += line.len() as u64;
+        self.chain = chain;
+        self.seq = event.seq;
+        Ok(())
+    }
+
+    /// Makes everything appended durable, after the artifacts that it names.
+    ///
+    /// # Errors
+    /// When the file system refuses; the run must stop then.
+    pub fn sync(&mut self) -> Result<Head, LogError> {
+        let done = self.artifacts.barrier().and_then(|()| self.file.sync());
+        done.map_err(|error| LogError::Io { doing: "sync", path: self.path.clone(), error })?;
+        self.synced = Head { seq: self.seq, chain: self.chain };
+        Ok(self.synced)
+    }
+
+    /// Returns the last event known to be synced.
+    #[must_use]
+    pub const fn synced(&self) -> Head {
+        self.synced
+    }
+
+    /// Returns the length of the log in bytes.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.offset
+    }
+
+    /// Tells whether nothing was appended yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.offset == 0
+    }
+}
+
+/// Copies the end of a log into a file of its own; those bytes went through redaction before they were written.
+fn set_aside(log: &std::path::Path, offset: u64, quarantine: &std::path::Path) -> io::Result<()> {
+    use std::io::{Seek as _, SeekFrom};
+    let mut source = File::open(log)?;
+    source.seek(SeekFrom::Start(offset))?;
+    let mut target = fs::OpenOptions::new().write(true).create(true).truncate(true).open(quarantine)?;
+    io::copy(&mut source, &mut target)?;
+    target.sync_all()?;
+    crate::disk::sync_parent(quarantine)
+}

@@ -1,0 +1,190 @@
+//! The store: where runs and artifacts of a workspace are kept, its random id and its redaction key.
+#![expect(clippy::disallowed_methods, reason = "this is the disk")]
+
+use crate::{artifacts::Artifacts, layout::RunDir};
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+use tracegate_core::{ids::RunId, redact::RedactionKey};
+
+/// A store, or a file in it, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be read.
+    #[error("cannot read `{}`: {error}", .path.display())]
+    Read {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It cannot be written.
+    #[error("cannot write `{}`: {error}", .path.display())]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is no such run.
+    #[error("no run `{run}` in `{}`", .store.display())]
+    NoRun {
+        /// Which.
+        run: RunId,
+        /// Where it was looked for.
+        store: PathBuf,
+    },
+}
+
+impl StoreError {
+    pub(crate) fn read(path: &Path, error: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn write(path: &Path, error: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), error }
+    }
+}
+
+/// A directory of runs and their artifacts, usually `.tracegate` in the workspace.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+    host_id: String,
+    key: RedactionKey,
+    artifacts: Artifacts,
+}
+
+impl Store {
+    /// Opens the store at `root`, creating what is missing; `random` is used only for a new one.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn open(root: &Path, random: impl Fn() -> [u8; 32]) -> Result<Self, StoreError> {
+        let write = |path: &Path, error| StoreError::write(path, error);
+        let runs = root.join("runs");
+        fs::create_dir_all(&runs).map_err(|error| write(&runs, error))?;
+        let ignore = root.join(".gitignore");
+        create_once(&ignore, 0o644, b"*\n").map_err(|error| write(&ignore, error))?;
+        let key = root.join("redaction.key");
+        create_once(&key, 0o600, hex(&random()).as_bytes()).map_err(|error| write(&key, error))?;
+        let host = root.join("host-id");
+        let id: String = hex(&random()).chars().take(32).collect();
+        create_once(&host, 0o644, id.as_bytes()).map_err(|error| write(&host, error))?;
+        Self::read(root)
+    }
+
+    /// Opens the store at `root` without creating anything.
+    ///
+    /// # Errors
+    /// When it does not exist or cannot be read.
+    pub fn read(root: &Path) -> Result<Self, StoreError> {
+        let text = |name: &str| {
+            let path = root.join(name);
+            fs::read_to_string(&path).map_err(|error| StoreError::read(&path, error))
+        };
+        let key = unhex(text("redaction.key")?.trim()).ok_or_else(|| {
+            let error = io::Error::new(io::ErrorKind::InvalidData, "not 64 hexadecimal digits");
+            StoreError::read(&root.join("redaction.key"), error)
+        })?;
+        Ok(Self {
+            root: root.to_owned(),
+            host_id: text("host-id")?.trim().to_owned(),
+            key: RedactionKey::from_bytes(key),
+            artifacts: Artifacts::new(root.join("artifacts")),
+        })
+    }
+
+    /// Returns the directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the store's random id.
+    #[must_use]
+    pub fn host_id(&self) -> &str {
+        &self.host_id
+    }
+
+    /// Returns the key of the tags in placeholders.
+    #[must_use]
+    pub const fn redaction_key(&self) -> &RedactionKey {
+        &self.key
+    }
+
+    /// Returns the artifacts.
+    #[must_use]
+    pub const fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
+    }
+
+    /// Creates the directory of a new run.
+    ///
+    /// # Errors
+    /// When there is one already, or it cannot be written.
+    pub fn create_run(&self, id: &RunId) -> Result<RunDir, StoreError> {
+        let path = self.root.join("runs").join(id.as_str());
+        fs::create_dir(&path).map_err(|error| StoreError::write(&path, error))?;
+        Ok(RunDir::new(id.clone(), path))
+    }
+
+    /// Returns the directory of a run.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRun`].
+    pub fn run(&self, id: &RunId) -> Result<RunDir, StoreError> {
+        let dir = RunDir::new(id.clone(), self.root.join("runs").join(id.as_str()));
+        if dir.events().is_file() {
+            return Ok(dir);
+        }
+        Err(StoreError::NoRun { run: id.clone(), store: self.root.clone() })
+    }
+
+    /// Lists the runs, oldest first.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn runs(&self) -> Result<Vec<RunDir>, StoreError> {
+        let path = self.root.join("runs");
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&path).map_err(|error| StoreError::read(&path, error))? {
+            let entry = entry.map_err(|error| StoreError::read(&path, error))?;
+            let id = entry.file_name().to_str().and_then(|name| name.parse::<RunId>().ok());
+            let Some(dir) = id.map(|id| RunDir::new(id, entry.path())) else {
+                continue;
+            };
+            // The log is created with the run and never again: its birth orders the runs. Ties fall to the id.
+            if let Ok(metadata) = fs::metadata(dir.metadata()) {
+                found.push((metadata.modified().ok(), dir.id().clone(), dir));
+            }
+        }
+        found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        Ok(found.into_iter().map(|(_, _, dir)| dir).collect())
+    }
+}
+
+/// Creates a small file unless it exists; a concurrent creation of the same one is no error.
+fn create_once(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
+        Ok(mut file) => file.write_all(bytes).and_then(|()| file.sync_all()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    format!("b3:{text}").parse::<tracegate_core::ids::Digest>().ok().map(tracegate_core::ids::Digest::to_bytes)
+}
