@@ -1,0 +1,7 @@
+//! The workspace: paths that cannot leave it, atomic writes, and how it is at a moment.
+
+mod fingerprint;
+mod root;
+
+pub use fingerprint::{Fingerprint, Fingerprints};
+pub use root::{PathError, Root};

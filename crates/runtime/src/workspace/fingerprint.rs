@@ -1,0 +1,157 @@
+//! How the workspace is at a moment: every file that git does not ignore, by digest, so that "did this change anything" is a comparison.
+#![expect(clippy::disallowed_methods, reason = "this is the disk")]
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+use tracegate_core::{
+    fact::tool::{SideEffect, SideEffectType, WorkspaceState},
+    ids::Digest,
+};
+
+/// Most files that are looked at; a workspace with more is described by its first ones.
+const MAX_FILES: usize = 50_000;
+/// Larger files are described by length and time, not by content.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// A file changed this shortly before it was read may change again within the same time stamp.
+const RACY: Duration = Duration::from_secs(2);
+/// How many changed paths an event lists.
+const LISTED: usize = 256;
+
+/// The files of a workspace and their digests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    files: BTreeMap<String, Digest>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+    racy: bool,
+}
+
+/// Takes fingerprints; remembers digests of files whose length and time did not change.
+#[derive(Debug, Default)]
+pub struct Fingerprints {
+    cache: BTreeMap<String, (Stamp, Digest)>,
+}
+
+impl Fingerprints {
+    /// Takes the fingerprint of the workspace at `root`.
+    ///
+    /// Files that vanish or cannot be read while it is taken are left out.
+    ///
+    /// # Errors
+    /// When the workspace itself cannot be read.
+    pub fn take(&mut self, root: &Path) -> io::Result<Fingerprint> {
+        std::fs::read_dir(root)?;
+        let mut walk = ignore::WalkBuilder::new(root);
+        walk.hidden(false).require_git(false).git_global(false).follow_links(false).parents(false);
+        walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
+        let mut files = BTreeMap::new();
+        let mut cache = BTreeMap::new();
+        for entry in walk.build().flatten() {
+            if !entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink()) || files.len() >= MAX_FILES {
+                continue;
+            }
+            let Some(name) = entry.path().strip_prefix(root).ok().map(|path| path.to_string_lossy().into_owned()) else {
+                continue;
+            };
+            if let Some((stamp, digest)) = self.digest(&name, entry.path()) {
+                files.insert(name.clone(), digest);
+                cache.insert(name, (stamp, digest));
+            }
+        }
+        self.cache = cache;
+        Ok(Fingerprint { files })
+    }
+
+    fn digest(&self, name: &str, path: &Path) -> Option<(Stamp, Digest)> {
+        let metadata = std::fs::symlink_metadata(path).ok()?;
+        if metadata.is_symlink() {
+            let target = std::fs::read_link(path).ok()?;
+            let stamp = Stamp { bytes: metadata.len(), modified: None, racy: true };
+            return Some((stamp, Digest::of(format!("link {}", target.display()).as_bytes())));
+        }
+        let modified = metadata.modified().ok();
+        let age = modified.and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        let stamp = Stamp { bytes: metadata.len(), modified, racy: age.is_none_or(|age| age < RACY) };
+        match self.cache.get(name) {
+            Some((known, digest)) if !known.racy && known.bytes == stamp.bytes && known.modified == modified => {
+                Some((Stamp { racy: false, ..stamp }, *digest))
+            }
+            _ if stamp.bytes > MAX_BYTES => Some((stamp, Digest::of(format!("large {} {modified:?}", stamp.bytes).as_bytes()))),
+            _ => std::fs::read(path).ok().map(|bytes| (stamp, Digest::of(&bytes))),
+        }
+    }
+}
+
+impl Fingerprint {
+    /// Returns the digest of a file, if it is there.
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<Digest> {
+        self.files.get(path).copied()
+    }
+
+    /// Returns what changed since `before`, by path.
+    #[must_use]
+    pub fn changes_since(&self, before: &Self) -> Vec<SideEffect> {
+        let mut paths: Vec<&String> = before.files.keys().chain(self.files.keys()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        let changed = paths.into_iter().filter_map(|path| {
+            let (was, is) = (before.file(path), self.file(path));
+            let effect = if is.is_some() { SideEffectType::WriteFile } else { SideEffectType::DeleteFile };
+            (was != is).then(|| SideEffect { effect, relative_path: path.clone(), before: was, after: is })
+        });
+        changed.collect()
+    }
+
+    /// Describes the workspace for an event, with what changed since `before`.
+    #[must_use]
+    pub fn state_since(&self, before: Option<&Self>) -> WorkspaceState {
+        let changed = before.map_or_else(Vec::new, |before| self.changes_since(before));
+        let mut input = Vec::new();
+        for (path, digest) in &self.files {
+            input.extend_from_slice(path.as_bytes());
+            input.push(0);
+            input.extend_from_slice(&digest.to_bytes());
+        }
+        WorkspaceState {
+            digest: Digest::of(&input),
+            files: self.files.len() as u64,
+            changed_total: changed.len() as u64,
+            changed: changed.into_iter().take(LISTED).map(|effect| effect.relative_path).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_found_and_ignored_files_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(".gitignore", "*.log\n");
+        write("a.txt", "one");
+        write("b.txt", "b");
+        let mut prints = Fingerprints::default();
+        let before = prints.take(dir.path()).unwrap();
+        write("a.txt", "two");
+        write("noise.log", "x");
+        std::fs::remove_file(dir.path().join("b.txt")).unwrap();
+        let after = prints.take(dir.path()).unwrap();
+        let changes: Vec<_> = after.changes_since(&before).into_iter().map(|c| (c.relative_path, c.effect)).collect();
+        let wanted =
+            [("a.txt".to_owned(), SideEffectType::WriteFile), ("b.txt".to_owned(), SideEffectType::DeleteFile)];
+        assert_eq!(changes, wanted);
+        assert_eq!(after.state_since(Some(&after)).changed_total, 0);
+        assert_ne!(after.state_since(None).digest, before.state_since(None).digest);
+    }
+}
