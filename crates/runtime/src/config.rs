@@ -1,0 +1,55 @@
+//! What a run is started with, resolved: nothing here is read from the environment or the disk.
+
+use std::{collections::BTreeMap, path::PathBuf};
+use tracegate_core::{
+    fact::{
+        gate::PolicyGranted,
+        run::{Agent, Durability, Limits, PolicyRef, RedactionMode, RemoteParent, Settings, Switch},
+    },
+    ids::TraceId,
+};
+
+/// The configuration of a run.
+#[derive(Debug, Clone)]
+pub struct RunConfig {
+    /// The goal.
+    pub goal: String,
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// The policy's digest and files.
+    pub policy: PolicyRef,
+    /// What the command line grants on top.
+    pub grants: Vec<PolicyGranted>,
+    /// Where the run ends on its own.
+    pub limits: Limits,
+    /// How it is set up.
+    pub settings: Settings,
+    /// Who works.
+    pub agent: Agent,
+    /// Another program's trace to join.
+    pub join: Option<(TraceId, RemoteParent)>,
+    /// Resource attributes beyond name and version.
+    pub resource: BTreeMap<String, String>,
+    /// The environment of this process; children get a short list of it.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Returns the limits of a run that names none.
+#[must_use]
+pub const fn default_limits() -> Limits {
+    Limits { max_steps: 30, max_tokens: None, max_ms: None }
+}
+
+/// Returns the settings of a run that names none.
+#[must_use]
+pub const fn default_settings() -> Settings {
+    Settings {
+        context_tests: Switch::On,
+        context_budget: 2800,
+        push_back: 2,
+        redaction: RedactionMode::Masked,
+        durability: Durability::Step,
+        readiness_ms: 10_000,
+        command_ms: 600_000,
+    }
+}

@@ -1,0 +1,140 @@
+//! The permission gate: reviews an action against the policy before it happens. Nothing runs without what it hands out.
+
+use crate::{agent::StepError, recorder::Place, session::Session, tools::Request};
+use tracegate_core::{
+    fact::{
+        gate::{PermissionReviewFinished, PermissionReviewStarted, Verb},
+        tool::{Observation, ObservationKind, Outcome, Phase},
+    },
+    ids::ActionId,
+    payload::clip,
+};
+use tracegate_policy::{Decision, Policy};
+
+/// An action that the model asked for, its arguments parsed, not yet allowed.
+#[derive(Debug)]
+pub struct PendingAction {
+    /// Its id.
+    pub id: ActionId,
+    /// What it wants, or why its arguments cannot be understood.
+    pub request: Result<Request, String>,
+}
+
+/// An action that the gate let pass.
+///
+/// INVARIANT: only [`review`] makes one, so whoever holds one knows that the policy permitted exactly this request.
+///
+/// ```compile_fail
+/// let forged = tracegate::gate::PermittedAction { id: todo!(), request: todo!(), class: todo!() };
+/// ```
+#[derive(Debug)]
+pub struct PermittedAction {
+    id: ActionId,
+    request: Request,
+    class: tracegate_core::fact::gate::Class,
+}
+
+impl PermittedAction {
+    /// Returns the action's id.
+    #[must_use]
+    pub const fn id(&self) -> ActionId {
+        self.id
+    }
+
+    /// Returns what was permitted.
+    #[must_use]
+    pub const fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Returns the gravest class among its effects.
+    #[must_use]
+    pub const fn class(&self) -> tracegate_core::fact::gate::Class {
+        self.class
+    }
+}
+
+/// What the gate says of an action.
+#[derive(Debug)]
+pub enum Ruling {
+    /// It may happen.
+    Permitted(PermittedAction),
+    /// It may not; the model is told why.
+    Refused(Refusal),
+}
+
+/// Why an action may not happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The action.
+    pub id: ActionId,
+    /// How it counts: refused by the gate, or failed because it is no action at all.
+    pub outcome: Outcome,
+    /// What the model reads.
+    pub message: String,
+}
+
+/// Reviews an action and records the ruling.
+///
+/// An action that cannot be understood is refused without a review: there is nothing that a rule could judge.
+///
+/// # Errors
+/// When the run cannot be recorded.
+pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> Result<Ruling, StepError> {
+    let PendingAction { id, request } = action;
+    let request = match request {
+        Ok(request) => request,
+        Err(message) => return Ok(Ruling::Refused(Refusal { id, outcome: Outcome::Failed, message })),
+    };
+    let tool = request.tool().as_str().to_owned();
+    let span = session.recorder.begin(Some(id), PermissionReviewStarted { tool: tool.clone() })?;
+    // Nobody is there to be asked: `ask` becomes a denial with its own reason.
+    let decision = policy.decide(&request.review(&session.root)).resolve(None);
+    let digest = session.policy_digest;
+    session.recorder.end(
+        span,
+        PermissionReviewFinished {
+            tool,
+            decision: decision.verb,
+            class: decision.class,
+            reason_code: decision.reason_code.to_string(),
+            rule: decision.rule.clone(),
+            reason: clip(&decision.reason, 512),
+            effects: request.effects(&session.root),
+            digest,
+            approver: None,
+            error: None,
+        },
+    )?;
+    Ok(match decision.verb {
+        Verb::Allow => Ruling::Permitted(PermittedAction { id, request, class: decision.class }),
+        Verb::Ask | Verb::Deny => Ruling::Refused(Refusal { id, outcome: Outcome::Refused, message: explain(&decision) }),
+    })
+}
+
+fn explain(decision: &Decision) -> String {
+    format!(
+        "refused by the permission gate: {} (rule {}). Nothing was done; find another way or say that you cannot go on.",
+        decision.reason, decision.rule
+    )
+}
+
+impl Session {
+    /// Records a refusal as the action's observation.
+    ///
+    /// # Errors
+    /// When the run cannot be recorded.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result<(), StepError> {
+        let content = self.recorder.payload(&refusal.message)?;
+        let observation = Observation {
+            kind: ObservationKind::ToolOutput,
+            phase: Phase::After,
+            content: Some(content),
+            outcome: Some(refusal.outcome),
+            workspace: None,
+        };
+        self.recorder.record(Place::at(refusal.id), observation)?;
+        self.answer(refusal.id, refusal.message.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,371 @@
+//! A session: one process's work on a run, from its first event to its last.
+
+use crate::{
+    attention::Attention,
+    config::RunConfig,
+    conversation::{Conversation, Message},
+    live::LiveSpans,
+    recorder::{Parts, Place, Recorder, RecorderError, Sink, Span},
+    workspace::{Fingerprint, Fingerprints, Root},
+    world::World,
+};
+use serde_json::json;
+use std::collections::BTreeMap;
+use tracegate_core::{
+    fact::{
+        Failure,
+        log::{CheckpointSaveFinished, CheckpointSaveStarted},
+        model::Role,
+        run::{ModelInfo, RunFinished, RunStarted, SegmentFinished, SegmentStarted, StatusChanged},
+        tool::{Observation, ObservationKind, Phase, WorkspaceState},
+        user::{MessageKind, UserMessage},
+    },
+    ids::{ActionId, Digest, RunId, StepNo, TraceId},
+    payload::clip,
+    redact::Redactor,
+    state::RunState,
+    stop::{Status, StopReason},
+};
+use tracegate_store::{Disk, LogWriter, Store};
+
+/// The version that events and spans name.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The GenAI conventions that spans follow.
+pub const SEMCONV: &str = "gen-ai/1.42.0";
+
+/// A run cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The goal says nothing.
+    #[error("the goal is empty")]
+    EmptyGoal,
+    /// The workspace cannot be used.
+    #[error("cannot use workspace `{}`: {error}", .path.display())]
+    Workspace {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The run cannot be recorded.
+    #[error(transparent)]
+    Recorder(#[from] RecorderError),
+}
+
+impl From<tracegate_store::StoreError> for StartError {
+    fn from(error: tracegate_store::StoreError) -> Self {
+        Self::Recorder(error.into())
+    }
+}
+
+impl From<tracegate_store::LogError> for StartError {
+    fn from(error: tracegate_store::LogError) -> Self {
+        Self::Recorder(error.into())
+    }
+}
+
+/// What a session needs from outside.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// Where runs are kept.
+    pub store: &'a Store,
+    /// How log files are opened.
+    pub disk: &'a dyn Disk,
+    /// Removes secrets.
+    pub redactor: Redactor,
+    /// Time and chance.
+    pub world: Box<dyn World>,
+    /// Who is told of events.
+    pub sinks: Vec<Box<dyn Sink>>,
+    /// Who opens live spans.
+    pub live: Box<dyn LiveSpans>,
+}
+
+/// One process's work on a run.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) recorder: Recorder,
+    pub(crate) root: Root,
+    pub(crate) conversation: Conversation,
+    pub(crate) policy_digest: Digest,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) observed: Fingerprint,
+    pub(crate) push_back: u32,
+    pub(crate) readiness_ms: u64,
+    pub(crate) command_ms: u64,
+    fingerprints: Fingerprints,
+    last_state: Option<WorkspaceState>,
+    segment: Option<Span>,
+    claim: Option<String>,
+}
+
+/// How a run ended, for whoever started it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// The run.
+    pub run: RunId,
+    /// Its status.
+    pub status: Status,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// What the agent said at the end.
+    pub claim: Option<String>,
+    /// What the evidence says.
+    pub evidence: String,
+}
+
+impl Session {
+    /// Starts a run: creates its directory, its log and its first events.
+    ///
+    /// # Errors
+    /// When the goal is empty, the workspace cannot be used or the run cannot be recorded.
+    pub fn start(around: Surroundings<'_>, config: &RunConfig, model: ModelInfo) -> Result<Self, StartError> {
+        if config.goal.trim().is_empty() {
+            return Err(StartError::EmptyGoal);
+        }
+        let workspace = |error| StartError::Workspace { path: config.workspace.clone(), error };
+        let root = Root::open(&config.workspace).map_err(workspace)?;
+        let mut fingerprints = Fingerprints::new(around.redactor.clone());
+        let observed = fingerprints.take(root.path()).map_err(workspace)?;
+        let Surroundings { store, disk, redactor, world, sinks, live } = around;
+        let random = world.random().first_chunk().copied().unwrap_or_default();
+        // The goal names the run, so it must not carry a secret into a file name.
+        let goal = redactor.scrub_text(config.goal.clone()).into_inner();
+        let run = RunId::build(&goal, world.wall(), random);
+        let trace = config.join.map_or_else(|| TraceId::derive(&run), |(trace, _)| trace);
+        let dir = store.create_run(&run)?;
+        let log = LogWriter::create(&dir, disk, store.artifacts(), world.pid())?;
+        let pid = world.pid();
+        let durability = config.settings.durability;
+        let parts =
+            Parts { dir, log, artifacts: store.artifacts().clone(), redactor, world, sinks, live, trace, durability };
+        let mut session = Self {
+            recorder: Recorder::new(parts, RunState::default(), Attention::default()),
+            root,
+            conversation: Conversation::default(),
+            policy_digest: config.policy.digest,
+            environment: config.environment.clone(),
+            observed,
+            push_back: config.settings.push_back,
+            readiness_ms: config.settings.readiness_ms,
+            command_ms: config.settings.command_ms,
+            fingerprints,
+            last_state: None,
+            segment: None,
+            claim: None,
+        };
+        session.open(config, model, store.host_id(), pid, &goal)?;
+        Ok(session)
+    }
+
+    /// Records what a run begins with, and writes the files that are written once.
+    fn open(
+        &mut self,
+        config: &RunConfig,
+        model: ModelInfo,
+        host_id: &str,
+        pid: u32,
+        goal: &str,
+    ) -> Result<(), RecorderError> {
+        let mut resource = config.resource.clone();
+        resource.insert("service.name".to_owned(), config.agent.name.clone());
+        resource.insert("service.version".to_owned(), config.agent.version.clone());
+        resource.insert("host.id".to_owned(), host_id.to_owned());
+        let started = RunStarted {
+            goal: self.recorder.payload(goal)?,
+            agent: config.agent.clone(),
+            model,
+            trace_id: self.recorder.trace(),
+            remote_parent: config.join.map(|(_, parent)| parent),
+            host_id: host_id.to_owned(),
+            resource,
+            semconv: SEMCONV.to_owned(),
+            workspace: self.root.path().display().to_string(),
+            policy: config.policy.clone(),
+            limits: config.limits,
+            settings: config.settings.clone(),
+        };
+        self.write_once(&started)?;
+        self.recorder.record(Place::default(), started)?;
+        let segment = SegmentStarted { pid, version: VERSION.to_owned(), resumed_from: None };
+        self.segment = Some(self.recorder.begin(None, segment)?);
+        for grant in &config.grants {
+            self.recorder.record(Place::default(), grant.clone())?;
+        }
+        let task = UserMessage { kind: MessageKind::Task, content: self.recorder.payload(goal)?, question: None };
+        self.recorder.record(Place::default(), task)?;
+        self.conversation.push(Message::plain(Role::System, crate::context::INSTRUCTIONS.to_owned()));
+        self.conversation.push(Message::plain(Role::User, goal.to_owned()));
+        self.recorder.sync()?;
+        self.write_status(Status::Running, None, None)
+    }
+
+    fn write_once(&self, started: &RunStarted) -> Result<(), RecorderError> {
+        let dir = self.recorder.dir();
+        let redactor = self.recorder.redactor();
+        dir.create_json(&dir.task(), &self.recorder.scrub(started)?)?;
+        let metadata = json!({
+            "schemaVersion": tracegate_core::event::FORMAT,
+            "runId": self.recorder.run(),
+            "traceId": self.recorder.trace(),
+            "version": VERSION,
+        });
+        dir.create_json(&dir.metadata(), &redactor.scrub_json(metadata))?;
+        Ok(dir.touch_verification()?)
+    }
+
+    /// Returns the fold of the log.
+    #[must_use]
+    pub const fn state(&self) -> &RunState {
+        self.recorder.state()
+    }
+
+    /// Returns the run's id.
+    #[must_use]
+    pub const fn run(&self) -> &RunId {
+        self.recorder.run()
+    }
+
+    /// Remembers what the agent said at the end.
+    pub(crate) fn claim(&mut self, text: String) {
+        self.conversation.push(Message::plain(Role::Assistant, text.clone()));
+        self.claim = Some(text);
+    }
+
+    /// Gives the model the result of an action.
+    pub(crate) fn answer(&mut self, action: ActionId, content: String) {
+        let message = Message { role: Role::Tool, content, action: Some(action), calls: Vec::new() };
+        self.conversation.push(message);
+    }
+
+    /// Looks at the workspace; what changed since the last look goes into the next observation.
+    ///
+    /// # Errors
+    /// When the workspace is gone.
+    pub(crate) fn observe(&mut self) -> std::io::Result<Fingerprint> {
+        let now = self.fingerprints.take(self.root.path())?;
+        self.last_state = Some(now.state_since(Some(&self.observed)));
+        self.observed = now.clone();
+        Ok(now)
+    }
+
+    /// Returns the workspace as it was last looked at.
+    pub(crate) fn workspace_state(&self) -> WorkspaceState {
+        self.last_state.clone().unwrap_or_else(|| self.observed.state_since(None))
+    }
+
+    /// Records how the workspace is before a step.
+    pub(crate) fn observe_before(&mut self) -> Result<(), crate::agent::StepError> {
+        self.observe()?;
+        let observation = Observation {
+            kind: ObservationKind::Environment,
+            phase: Phase::Before,
+            content: None,
+            outcome: None,
+            workspace: Some(self.workspace_state()),
+        };
+        self.recorder.record(Place::default(), observation)?;
+        Ok(())
+    }
+
+    /// Makes everything so far durable; costs the same at every step.
+    ///
+    /// # Errors
+    /// When the run cannot be recorded.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), RecorderError> {
+        let span = self.recorder.begin(None, CheckpointSaveStarted {})?;
+        self.recorder.sync()?;
+        let dir = self.recorder.dir().clone();
+        dir.replace_json(&dir.state(), &self.recorder.scrub(self.recorder.state())?)?;
+        let covers = self.recorder.state().seq;
+        let bytes = self.recorder.log_bytes();
+        self.recorder.end(span, CheckpointSaveFinished { covers, bytes, error: None })?;
+        self.write_status(Status::Running, None, None)
+    }
+
+    fn write_status(&self, status: Status, reason: Option<StopReason>, evidence: Option<&str>) -> Result<(), RecorderError> {
+        let dir = self.recorder.dir();
+        let state = self.recorder.state();
+        let value = json!({
+            "runId": self.recorder.run(),
+            "status": status,
+            "stopReason": reason,
+            "steps": state.step,
+            "claim": self.claim,
+            "evidence": evidence,
+            "updatedAt": state.ts,
+            "head": self.recorder.synced(),
+        });
+        dir.replace_json(&dir.status(), &self.recorder.redactor().scrub_json(value))?;
+        Ok(())
+    }
+
+    /// Ends the session: records how, and writes the files for readers.
+    ///
+    /// # Errors
+    /// When the run cannot be recorded.
+    pub fn finish(mut self, stop: StopReason, why: &str) -> Result<Ending, RecorderError> {
+        let status = stop.status();
+        let evidence = self.evidence(stop, why);
+        let failed = status == Status::Failed;
+        let state = self.recorder.state();
+        let verdict = state.verdict.clone();
+        let (usage, steps) = (state.usage, state.step.0);
+        let claim = self.claim.clone();
+        if !status.is_terminal() {
+            self.recorder.record(Place::default(), StatusChanged { status, stop_reason: Some(stop) })?;
+        }
+        if let Some(segment) = self.segment.take() {
+            let finished = SegmentFinished {
+                status,
+                stop_reason: stop,
+                claim: claim.as_deref().map(|claim| clip(claim, 512)),
+                gate_reason: verdict.as_ref().map(|verdict| verdict.reason.to_string()),
+                error: failed.then(|| Failure::new(stop.as_str(), clip(&evidence, 512))),
+                usage,
+            };
+            self.recorder.end(segment, finished)?;
+        }
+        if status.is_terminal() {
+            let finished = RunFinished {
+                status,
+                stop_reason: stop,
+                claim: claim.as_deref().map(|claim| self.recorder.payload(claim)).transpose()?,
+                evidence: clip(&evidence, 1024),
+                verdict,
+                steps,
+            };
+            self.recorder.record(Place::default(), finished)?;
+        }
+        self.recorder.sync()?;
+        self.write_status(status, Some(stop), Some(&evidence))?;
+        let dir = self.recorder.dir().clone();
+        dir.replace_json(&dir.state(), &self.recorder.scrub(self.recorder.state())?)?;
+        Ok(Ending { run: self.recorder.run().clone(), status, stop_reason: stop, claim, evidence })
+    }
+
+    /// Says in one sentence what there is to go by.
+    fn evidence(&self, stop: StopReason, why: &str) -> String {
+        let verdict = self.recorder.state().verdict.as_ref();
+        match stop {
+            StopReason::Completed | StopReason::ValidationFailed => {
+                verdict.map_or_else(|| why.to_owned(), |verdict| verdict.explanation.clone())
+            }
+            StopReason::ToolError
+            | StopReason::MaxSteps
+            | StopReason::BudgetExhausted
+            | StopReason::PermissionDenied
+            | StopReason::WaitingForUser
+            | StopReason::ModelError
+            | StopReason::RecorderFailed
+            | StopReason::GateFailed
+            | StopReason::Cancelled => why.to_owned(),
+        }
+    }
+
+    /// Returns the step at work.
+    #[must_use]
+    pub const fn step(&self) -> StepNo {
+        self.recorder.state().step
+    }
+}
