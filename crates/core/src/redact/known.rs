@@ -1,0 +1,418 @@
+//! Registered values: the secrets that the user has, found in every spelling in which programs print them.
+
+use super::encodings::{self, Alphabet};
+use super::value;
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Shortest registered value, line or spelling that is looked for: shorter ones occur by chance.
+const SHORTEST: usize = 8;
+
+/// A secret that is known beforehand, and where it comes from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Registered {
+    /// The name of the environment variable or setting.
+    pub name: String,
+    /// The value to remove wherever it appears.
+    pub value: String,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registered")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    /// Takes an environment variable if it holds a secret: by its name, or because it is a URL with a password.
+    #[must_use]
+    pub fn from_env(name: &str, value: &str) -> Option<Self> {
+        (secret_env_name(name) || value::url_password(value).is_some()).then(|| Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        })
+    }
+}
+
+/// Says whether an environment variable of this name holds a secret.
+///
+/// The words stand between underscores (`GITHUB_TOKEN`, `DB_PASS`), in any case; names that end in `_FILE`, `_PATH`, `_SOCK`, `_ID`,
+/// `_NAME` or `_TTL` point at a secret or describe it and hold none.
+#[must_use]
+pub fn secret_env_name(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "TOKEN",
+        "KEY",
+        "APIKEY",
+        "SECRET",
+        "SECRETS",
+        "PASS",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "PWD",
+        "PAT",
+        "CRED",
+        "CREDS",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "AUTH",
+        "COOKIE",
+        "DSN",
+        "WEBHOOK",
+        "PRIVATE",
+        "SIGNING",
+        "SALT",
+    ];
+    const NOT_AT_THE_END: &[&str] = &["FILE", "PATH", "SOCK", "ID", "NAME", "TTL"];
+    let name = name.to_ascii_uppercase();
+    if matches!(name.as_str(), "PWD" | "OLDPWD" | "SSH_AUTH_SOCK" | "XAUTHORITY") || name.contains("KEYBOARD")
+    {
+        return false;
+    }
+    let mut words = name.split('_');
+    if words
+        .next_back()
+        .is_some_and(|last| NOT_AT_THE_END.contains(&last))
+    {
+        return false;
+    }
+    name.split('_').any(|word| WORDS.contains(&word)) || name.contains("CONNECTION_STRING")
+}
+
+/// All spellings of all registered values, ready to search.
+#[derive(Default)]
+pub(super) struct Known {
+    automaton: Option<AhoCorasick>,
+    /// The value behind each pattern of the automaton.
+    owners: Vec<usize>,
+    values: Vec<String>,
+    refused: Vec<String>,
+}
+
+/// The automaton could not be built: nothing may be written.
+#[derive(Debug)]
+pub(super) struct TooManyValues;
+
+impl Known {
+    /// Derives the spellings. Values that would hide ordinary text are left out, and their names kept in [`Known::refused`].
+    pub(super) fn new(registered: &[Registered]) -> Result<Self, TooManyValues> {
+        let mut spellings: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        let mut known = Self::default();
+        for one in registered {
+            let parts = parts(one);
+            if parts.is_empty() {
+                known.refused.push(one.name.clone());
+            }
+            for (value, secrets) in parts {
+                let owner = known.values.len();
+                known.values.push(value);
+                for secret in secrets {
+                    for spelling in spellings_of(&secret) {
+                        spellings.entry(spelling).or_insert(owner);
+                    }
+                }
+            }
+        }
+        if spellings.is_empty() {
+            return Ok(known);
+        }
+        known.owners = spellings.values().copied().collect();
+        // Overlapping matches need the standard kind: one value may be the beginning of another.
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .build(spellings.keys());
+        known.automaton = Some(automaton.map_err(|_| TooManyValues)?);
+        Ok(known)
+    }
+
+    /// Calls `found` with start, end and the number of the value, for each occurrence of each spelling.
+    pub(super) fn search(
+        &self,
+        text: &[u8],
+        mut found: impl FnMut(usize, usize, usize),
+    ) -> Result<(), TooManyValues> {
+        let Some(automaton) = &self.automaton else {
+            return Ok(());
+        };
+        let matches = automaton
+            .try_find_overlapping_iter(text)
+            .map_err(|_| TooManyValues)?;
+        for one in matches {
+            let owner = self
+                .owners
+                .get(one.pattern().as_usize())
+                .copied()
+                .unwrap_or_default();
+            found(one.start(), one.end(), owner);
+        }
+        Ok(())
+    }
+
+    /// Returns a value by its number.
+    pub(super) fn value(&self, number: usize) -> &str {
+        self.values.get(number).map_or("", String::as_str)
+    }
+
+    /// Returns the number of the value that is spelled exactly like this.
+    pub(super) fn exactly(&self, text: &str) -> Option<usize> {
+        if text.len() < SHORTEST {
+            return None;
+        }
+        self.values.iter().position(|value| value == text)
+    }
+
+    /// Returns the names of registered values that are too short or too ordinary to look for.
+    pub(super) fn refused(&self) -> &[String] {
+        &self.refused
+    }
+}
+
+/// Splits a registered value into what gets a tag of its own, each with the texts to look for.
+fn parts(registered: &Registered) -> Vec<(String, Vec<String>)> {
+    let whole = registered.value.trim();
+    if let Some(password) = value::url_password(whole) {
+        // Host and database are evidence; only the password is secret. It is looked for as written and as meant.
+        let decoded = value::percent_decoded(password);
+        return if usable(password) {
+            vec![(password.to_owned(), vec![password.to_owned(), decoded])]
+        } else {
+            Vec::new()
+        };
+    }
+    let webhook = registered.name.to_ascii_uppercase().contains("WEBHOOK");
+    if !usable(whole) || (value::plain_location(whole.as_bytes()) && !webhook) {
+        return Vec::new();
+    }
+    let mut secrets = vec![registered.value.clone(), whole.to_owned()];
+    let mut parts = Vec::new();
+    if let Ok(json) = serde_json::from_str::<serde_json::Value>(whole)
+        && (json.is_object() || json.is_array())
+    {
+        // Lines of a JSON document are braces and field names; its random leaves are the secrets.
+        let mut leaves = Vec::new();
+        random_leaves(&json, 0, &mut leaves);
+        for leaf in leaves {
+            let lines = lines_of(&leaf);
+            parts.push((leaf.clone(), [vec![leaf], lines].concat()));
+        }
+    } else {
+        secrets.extend(lines_of(whole));
+    }
+    parts.insert(0, (whole.to_owned(), secrets));
+    parts
+}
+
+fn lines_of(text: &str) -> Vec<String> {
+    if !text.contains('\n') {
+        return Vec::new();
+    }
+    text.lines()
+        .map(str::trim)
+        .filter(|line| usable(line) && !line.starts_with("-----"))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn random_leaves(json: &serde_json::Value, depth: usize, leaves: &mut Vec<String>) {
+    match json {
+        serde_json::Value::String(text) if text.len() >= 16 => {
+            let secret = value::looks_secret(text.as_bytes()) || text.contains("PRIVATE KEY");
+            if secret && !value::plain_location(text.as_bytes()) {
+                leaves.push(text.clone());
+            }
+        }
+        serde_json::Value::Array(items) if depth < 16 => {
+            for item in items {
+                random_leaves(item, depth + 1, leaves);
+            }
+        }
+        serde_json::Value::Object(fields) if depth < 16 => {
+            for item in fields.values() {
+                random_leaves(item, depth + 1, leaves);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Says whether a value can be looked for without hiding ordinary words, our own placeholders or references to secrets.
+fn usable(value: &str) -> bool {
+    const ORDINARY: &[&str] = &[
+        "undefined",
+        "localhost",
+        "127.0.0.1",
+        "postgres",
+        "postgresql",
+        "password",
+        "passw0rd",
+        "changeme",
+        "change-me",
+        "change_me",
+        "secret123",
+        "default",
+        "development",
+        "production",
+        "staging",
+        "anonymous",
+        "username",
+        "database",
+        "enabled",
+        "disabled",
+        "required",
+        "optional",
+        "redacted",
+        "known-value",
+        "placeholder",
+        "credentials",
+        "dummy-value",
+        "test-token",
+        "test-key",
+    ];
+    let lower = value.to_ascii_lowercase();
+    let first = value.chars().next();
+    value.len() >= SHORTEST
+        && value.chars().any(|character| Some(character) != first)
+        && !ORDINARY.contains(&lower.as_str())
+        && !value::reference(value.as_bytes())
+        && !super::rules::inside_placeholder(value)
+}
+
+fn spellings_of(secret: &str) -> BTreeSet<Vec<u8>> {
+    let bytes = secret.as_bytes();
+    let mut texts = vec![secret.to_owned()];
+    for (ascii, slash) in [(false, false), (true, false), (false, true), (true, true)] {
+        let once = encodings::json(secret, ascii, slash);
+        texts.push(encodings::json(&once, ascii, slash));
+        texts.push(once);
+    }
+    for upper in [false, true] {
+        texts.push(encodings::hex(bytes, upper));
+        for kept in [b"".as_slice(), b"/", b"!'()*", b"!'()*;,/?:@&=+$#"] {
+            texts.push(encodings::percent(bytes, kept, upper, false));
+            texts.push(encodings::percent(bytes, kept, upper, true));
+        }
+    }
+    for alphabet in [Alphabet::Standard, Alphabet::Url] {
+        let plain = encodings::base64(bytes, alphabet);
+        texts.push(format!("{plain}{}", "=".repeat((4 - plain.len() % 4) % 4)));
+        texts.push(plain);
+        for before in 0..3 {
+            texts.push(encodings::base64_inside(bytes, before, alphabet));
+        }
+    }
+    texts.push(encodings::shell(secret));
+    for apostrophe in ["'", "&#39;", "&#x27;"] {
+        texts.push(encodings::html(secret, apostrophe));
+    }
+    texts
+        .into_iter()
+        .map(String::into_bytes)
+        .filter(|text| text.len() >= SHORTEST)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secret_variables_are_told_from_those_that_describe_or_locate_one() {
+        let secret = [
+            "TOKEN",
+            "GITHUB_TOKEN",
+            "db_pass",
+            "DB_PASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+            "NPM_AUTH",
+            "SENTRY_DSN",
+            "SLACK_WEBHOOK_URL",
+            "DB_CONNECTION_STRING",
+            "DB_PWD",
+            "GH_PAT",
+            "PRIVATE_PEM",
+            "SIGNING_CERT",
+            "HASH_SALT",
+            "MY_CREDS",
+            "API_KEY_2",
+        ];
+        let plain = [
+            "PATH",
+            "PWD",
+            "OLDPWD",
+            "SSH_AUTH_SOCK",
+            "XAUTHORITY",
+            "TOKEN_FILE",
+            "KEY_PATH",
+            "AWS_ACCESS_KEY_ID",
+            "SECRET_NAME",
+            "TOKEN_TTL",
+            "KEYBOARD_LAYOUT",
+            "MONKEY",
+            "TOKENIZER",
+            "AUTHOR",
+            "PATTERN",
+            "COMPASS",
+            "",
+        ];
+        assert_eq!(secret.map(secret_env_name), [true; 16]);
+        assert_eq!(plain.map(secret_env_name), [false; 17]);
+    }
+
+    #[test]
+    fn ordinary_values_are_refused_by_name() {
+        let rows = [
+            "short",
+            "password",
+            "aaaaaaaaaaaa",
+            "/usr/share/thing",
+            "https://example.com/index",
+            "${OTHER_TOKEN}",
+            "github-token",
+        ];
+        let registered: Vec<_> = rows
+            .iter()
+            .map(|value| Registered {
+                name: format!("N_{value}"),
+                value: (*value).to_owned(),
+            })
+            .collect();
+        let known = Known::new(&registered).expect("builds");
+        let wanted: Vec<_> = rows.iter().map(|value| format!("N_{value}")).collect();
+        assert_eq!(known.refused(), wanted);
+    }
+
+    #[test]
+    fn only_the_password_of_a_url_is_secret_and_debug_shows_no_value() {
+        let one = Registered::from_env("DATABASE_URL", "postgres://app:pa%2Bss-w0rd9@db/main")
+            .expect("has a password");
+        assert_eq!(
+            parts(&one),
+            vec![(
+                "pa%2Bss-w0rd9".to_owned(),
+                vec!["pa%2Bss-w0rd9".to_owned(), "pa+ss-w0rd9".to_owned()]
+            )]
+        );
+        assert_eq!(Registered::from_env("HOME_URL", "https://example.com/"), None);
+        assert_eq!(format!("{one:?}"), "Registered { name: \"DATABASE_URL\", .. }");
+    }
+
+    #[test]
+    fn lines_of_a_json_secret_are_not_looked_for_but_its_random_leaves_are() {
+        let leaf = format!("x9{}", "K3v7Qm2Rt8Lp4Z");
+        let value = format!("{{\n  \"type\": \"service_account\",\n  \"id\": \"{leaf}\"\n}}");
+        let one = Registered {
+            name: "CREDS".to_owned(),
+            value: value.clone(),
+        };
+        assert_eq!(
+            parts(&one),
+            vec![
+                (value.clone(), vec![value.clone(), value]),
+                (leaf.clone(), vec![leaf])
+            ]
+        );
+    }
+}
