@@ -2,8 +2,6 @@
 //!
 //! Pure: no I/O, no clock, no environment, no async, no panic on any input.
 
-pub mod event;
-pub mod fact;
-pub mod goal;
+pub mod context_report;
 pub mod ids;
 pub mod redact;
