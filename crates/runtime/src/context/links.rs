@@ -5,6 +5,7 @@
 
 use crate::context::names::{Ecosystem, FileKind, Name};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use tracegate_core::context_report::{Confidence, RuleId};
 
 /// Most tests that one source gets.
@@ -38,19 +39,42 @@ impl Link {
 /// The tests of one list of files, read once for many questions.
 #[derive(Debug)]
 pub struct Linker<'a> {
-    tests: Vec<Name<'a>>,
+    tests: Vec<Test<'a>>,
+}
+
+#[derive(Debug)]
+struct Test<'a> {
+    name: Name<'a>,
+    /// How close its nearest namesake among the sources is. A namesake farther away does not own the test: with
+    /// `a/conn.ts`, `b/conn.ts` and `a/conn.test.ts` the test says nothing about `b/conn.ts`.
+    owner: i64,
 }
 
 impl<'a> Linker<'a> {
-    /// Reads the test files among `files`, paths with `/`; their order does not matter.
+    /// Reads the sources and tests among `files`, paths with `/`; their order does not matter.
     pub fn new(files: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut tests: Vec<Name<'a>> = files
+        let mut names: Vec<Name<'a>> = files.into_iter().filter_map(Name::of).collect();
+        names.sort_unstable_by(|a, b| a.path.cmp(b.path));
+        names.dedup_by(|a, b| a.path == b.path);
+        let (tests, others): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| name.kind == FileKind::Test);
+        let mut namesakes: BTreeMap<(Ecosystem, &[String]), Vec<&Name<'a>>> = BTreeMap::new();
+        for source in others.iter().filter(|name| name.kind == FileKind::Source) {
+            namesakes
+                .entry((source.ecosystem, subject(source)))
+                .or_default()
+                .push(source);
+        }
+        let tests = tests
             .into_iter()
-            .filter_map(Name::of)
-            .filter(|name| name.kind == FileKind::Test)
+            .map(|name| {
+                let owner = namesakes
+                    .get(&(name.ecosystem, subject(&name)))
+                    .and_then(|sources| sources.iter().map(|source| closeness(source, &name)).max())
+                    .unwrap_or(0);
+                Test { name, owner }
+            })
             .collect();
-        tests.sort_unstable_by(|a, b| a.path.cmp(b.path));
-        tests.dedup_by(|a, b| a.path == b.path);
         Self { tests }
     }
 
@@ -63,15 +87,19 @@ impl<'a> Linker<'a> {
         let mut found: Vec<(i64, i64, &str, RuleId)> = self
             .tests
             .iter()
-            .filter(|test| test.ecosystem == source.ecosystem)
+            .filter(|test| test.name.ecosystem == source.ecosystem)
             .filter_map(|test| {
                 let rule = rule_of(&source, test)?;
-                Some((score(rule), nearness(&source, test), test.path, rule))
+                Some((score(rule), closeness(&source, &test.name), test.name.path, rule))
             })
             .collect();
-        // Nearness only orders equal scores: it is no evidence of its own, but of two `parser` tests the near one is meant.
-        found.sort_unstable_by_key(|&(score, near, path, _)| (Reverse(score), Reverse(near), path));
+        // Closeness only orders equal scores: it is no evidence of its own, but of two `parser` tests the near one is meant.
+        found.sort_unstable_by_key(|&(score, close, path, _)| (Reverse(score), Reverse(close), path));
         let best = found.first().map_or(0, |&(score, ..)| score);
+        if is_fallback(best) && found.len() > MOST_LINKS {
+            // Three of many tests that only share a folder would be picked by the alphabet.
+            return Vec::new();
+        }
         found
             .into_iter()
             .take(MOST_LINKS)
@@ -107,8 +135,14 @@ fn score(rule: RuleId) -> i64 {
     }
 }
 
+/// Whether a score comes from a rule that knows nothing but the folder.
+fn is_fallback(best: i64) -> bool {
+    best <= score(RuleId::DirTest)
+}
+
 /// Returns the best rule that links `test` to `source`.
-fn rule_of(source: &Name<'_>, test: &Name<'_>) -> Option<RuleId> {
+fn rule_of(source: &Name<'_>, test: &Test<'_>) -> Option<RuleId> {
+    let Test { name: test, owner } = test;
     let same_folder = source.folder == test.folder;
     let called = subject(source);
     let tested = subject(test);
@@ -122,7 +156,11 @@ fn rule_of(source: &Name<'_>, test: &Name<'_>) -> Option<RuleId> {
         return Some(RuleId::DirNamedTest);
     }
     if !called.is_empty() && called == tested {
-        return Some(if is_mirrored(source, test) {
+        // A header and its implementation are one subject in two places.
+        let owned = closeness(source, test) >= *owner || is_header(source);
+        return Some(if !owned {
+            RuleId::TokensSubset
+        } else if is_mirrored(source, test) {
             RuleId::MirrorStem
         } else {
             RuleId::StemElsewhere
@@ -192,8 +230,11 @@ fn common_words(source: &Name<'_>, test: &Name<'_>) -> usize {
         .count()
 }
 
-/// Agreement of two places in thousandths.
-fn nearness(source: &Name<'_>, test: &Name<'_>) -> i64 {
+/// How close a test lies to a source: 2000 in the same folder, else the agreement of their places in thousandths.
+fn closeness(source: &Name<'_>, test: &Name<'_>) -> i64 {
+    if source.folder == test.folder {
+        return 2000;
+    }
     let common = common_words(source, test);
     let all = source.place.len() + test.place.len() - common;
     if all == 0 {
@@ -202,13 +243,23 @@ fn nearness(source: &Name<'_>, test: &Name<'_>) -> i64 {
     i64::try_from(common * 1000 / all).unwrap_or(1000)
 }
 
-/// Whether the first word of one stem abbreviates the first word of the other: at least three letters of it.
+fn is_header(source: &Name<'_>) -> bool {
+    source.ecosystem == Ecosystem::C
+        && source
+            .path
+            .rsplit_once('.')
+            .is_some_and(|(_, extension)| extension.starts_with(['h', 'H']))
+}
+
+/// Whether the first word of one stem abbreviates the only word of the other: at least three letters of it, not all.
 fn abbreviates(called: &[String], tested: &[String]) -> bool {
-    let (Some(a), Some(b)) = (called.first(), tested.first()) else {
-        return false;
+    let shortens = |first: Option<&String>, word: &[String]| match (first, word) {
+        (Some(short), [long]) => {
+            short.chars().count() >= 3 && short.len() < long.len() && long.starts_with(short.as_str())
+        }
+        (Some(_) | None, _) => false,
     };
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    short.chars().count() >= 3 && long.starts_with(short.as_str())
+    shortens(tested.first(), called) || shortens(called.first(), tested)
 }
 
 fn fallback(source: &Name<'_>, test: &Name<'_>, same_folder: bool) -> Option<RuleId> {
