@@ -238,7 +238,7 @@ pub enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
-    /// Not even its name fitted into what was left.
+    /// Not even its name fitted into what was left, or nothing was left for it because a more important item had found no room.
     BudgetExhausted,
     /// Not even its name fitted into the share that one item may take.
     ItemCap,

@@ -269,3 +269,251 @@ fn fallback(source: &Name<'_>, test: &Name<'_>, same_folder: bool) -> Option<Rul
     let mirrored = !source.place.is_empty() && source.place == test.place;
     (same_folder || mirrored).then_some(RuleId::DirTest)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Checks which of `files` are linked to `source`, best first, and by which rule.
+    fn check(source: &str, files: &[&str], wanted: &[(&str, RuleId)]) {
+        let links = linked_tests(source, files);
+        let got: Vec<(&str, RuleId)> = links
+            .iter()
+            .map(|link| (link.test.as_str(), link.rules[0]))
+            .collect();
+        assert_eq!(got, wanted, "{source} among {files:?}");
+    }
+
+    #[test]
+    fn each_ecosystem_names_its_tests_in_its_own_way() {
+        use RuleId::{DirNamedTest, MirrorStem, SameDirStem, StemElsewhere};
+        for (source, test, rule) in [
+            ("src/math.ts", "src/math.test.ts", SameDirStem),
+            ("src/math.ts", "test/math.test.ts", MirrorStem),
+            ("src/Button.tsx", "src/__tests__/Button.test.tsx", DirNamedTest),
+            ("src/a/type.ts", "src/a/type.test-d.ts", SameDirStem),
+            ("packages/x/src/io.ts", "packages/x/test/io.spec.ts", MirrorStem),
+            ("src/add/add.ts", "src/add/test.ts", DirNamedTest),
+            ("src/login.ts", "e2e/login.e2e-spec.ts", MirrorStem),
+            ("pkg/core.py", "tests/test_core.py", StemElsewhere),
+            ("pkg/core.py", "tests/pkg/test_core.py", MirrorStem),
+            (
+                "src/httpx/_client.py",
+                "tests/client/test_client.py",
+                StemElsewhere,
+            ),
+            ("app/models.py", "app/models_test.py", SameDirStem),
+            ("src/foo.rs", "src/foo/tests.rs", DirNamedTest),
+            ("src/foo.rs", "tests/foo.rs", MirrorStem),
+            ("src/take.rs", "tests/test_take.rs", MirrorStem),
+            ("auth.go", "auth_test.go", SameDirStem),
+            ("fs/fs.go", "fs/fs_internal_test.go", SameDirStem),
+            (
+                "src/main/java/a/Foo.java",
+                "src/test/java/a/FooTest.java",
+                MirrorStem,
+            ),
+            (
+                "src/main/java/a/Foo.java",
+                "src/test/java/a/TestFoo.java",
+                MirrorStem,
+            ),
+            (
+                "src/main/java/a/Foo.java",
+                "src/test/java/a/FooIT.java",
+                MirrorStem,
+            ),
+            (
+                "app/src/main/kotlin/a/Foo.kt",
+                "app/src/test/kotlin/a/FooTests.kt",
+                MirrorStem,
+            ),
+            (
+                "src/Serilog/Core/Logger.cs",
+                "test/Serilog.Tests/Core/LoggerTests.cs",
+                MirrorStem,
+            ),
+            ("lib/rack/mime.rb", "test/spec_mime.rb", StemElsewhere),
+            ("lib/foo/bar.rb", "spec/foo/bar_spec.rb", MirrorStem),
+            ("lib/bar.rb", "test/test_bar.rb", MirrorStem),
+            ("src/Http/Client.php", "tests/Http/ClientTest.php", MirrorStem),
+            ("util/arena.cc", "util/arena_test.cc", SameDirStem),
+            ("util/arena.cc", "util/arena_unittest.cc", SameDirStem),
+            ("src/arena.c", "tests/test_arena.c", MirrorStem),
+            ("src/arena.c", "tests/arena.c", MirrorStem),
+            (
+                "Sources/Kit/Parser.swift",
+                "Tests/KitTests/ParserTests.swift",
+                MirrorStem,
+            ),
+            (
+                "Sources/Kit/Flag.swift",
+                "Tests/KitTests/FlagsEndToEndTests.swift",
+                MirrorStem,
+            ),
+            ("lib/plug/conn.ex", "test/plug/conn_test.exs", MirrorStem),
+            ("lib/src/parser.dart", "test/parser_test.dart", MirrorStem),
+            (
+                "src/main/scala/a/Foo.scala",
+                "src/test/scala/a/FooSpec.scala",
+                MirrorStem,
+            ),
+            (
+                "src/main/scala/a/Foo.scala",
+                "src/test/scala/a/FooSuite.scala",
+                MirrorStem,
+            ),
+        ] {
+            check(
+                source,
+                &["README.md", source, test, "zz/other_thing.ts"],
+                &[(test, rule)],
+            );
+        }
+    }
+
+    #[test]
+    fn each_rule_has_its_rank() {
+        use RuleId::{
+            Abbrev, DirIndex, DirTest, MirrorStem, PathTokens, SameDirStem, SamePackage, StemElsewhere,
+            StemPrefix, TokensSubset,
+        };
+        for (source, files, wanted) in [
+            (
+                "src/jsx/index.ts",
+                &["src/jsx/index.test.ts"][..],
+                &[("src/jsx/index.test.ts", DirIndex)][..],
+            ),
+            (
+                "src/jsx/index.ts",
+                &["tests/jsx.test.ts"],
+                &[("tests/jsx.test.ts", StemElsewhere)],
+            ),
+            ("src/jsx/index.ts", &["src/css/index.test.ts"], &[]),
+            (
+                "src/io/util/copy.rs",
+                &["tests/io_copy.rs"],
+                &[("tests/io_copy.rs", PathTokens)],
+            ),
+            (
+                "src/foo.py",
+                &["tests/test_foo_bar.py"],
+                &[("tests/test_foo_bar.py", StemPrefix)],
+            ),
+            (
+                "a/json_writer.rb",
+                &["b/fast_json_writer_spec.rb"],
+                &[("b/fast_json_writer_spec.rb", TokensSubset)],
+            ),
+            (
+                "lib/application.js",
+                &["test/app.use.js"],
+                &[("test/app.use.js", Abbrev)],
+            ),
+            (
+                "src/io/a.ts",
+                &["src/io/zebra.test.ts"],
+                &[("src/io/zebra.test.ts", DirTest)],
+            ),
+            (
+                "p/a.go",
+                &["p/b_test.go", "q/c_test.go"],
+                &[("p/b_test.go", SamePackage)],
+            ),
+            // Four tests that only share the folder: the alphabet would choose.
+            (
+                "p/a.go",
+                &["p/b_test.go", "p/c_test.go", "p/d_test.go", "p/e_test.go"],
+                &[],
+            ),
+            // The cut: 65 is less than 70 % of 130.
+            (
+                "a/x.ts",
+                &["a/x.test.ts", "a/x-y.test.ts"],
+                &[("a/x.test.ts", SameDirStem)],
+            ),
+            // At most three; equal scores by closeness, then by path.
+            (
+                "lib/p/x.rb",
+                &[
+                    "spec/x_spec.rb",
+                    "spec/p/x_spec.rb",
+                    "spec/q/x_spec.rb",
+                    "test/r/s/x_test.rb",
+                ],
+                &[
+                    ("spec/p/x_spec.rb", MirrorStem),
+                    ("spec/q/x_spec.rb", StemElsewhere),
+                    ("spec/x_spec.rb", StemElsewhere),
+                ],
+            ),
+            // The nearest namesake owns a test.
+            (
+                "a/conn.ts",
+                &["a/conn.ts", "b/conn.ts", "b/conn.test.ts"],
+                &[("b/conn.test.ts", TokensSubset)],
+            ),
+            // A header and its implementation are one subject.
+            (
+                "include/db/log.h",
+                &["include/db/log.h", "src/log.cc", "src/log_test.cc"],
+                &[("src/log_test.cc", StemElsewhere)],
+            ),
+            // Never across languages, never data, never for a test, never for prose.
+            (
+                "src/math.py",
+                &["src/math.test.ts", "tests/fixtures/test_math.py"],
+                &[],
+            ),
+            (
+                "src/math.test.ts",
+                &["src/math.test.ts", "test/math.test.ts"],
+                &[],
+            ),
+            ("README.md", &["test/readme.test.ts"], &[]),
+        ] {
+            check(source, files, wanted);
+        }
+    }
+
+    #[test]
+    fn confidence_follows_the_score() {
+        for (score, wanted) in [
+            (130, Confidence::Strong),
+            (100, Confidence::Strong),
+            (99, Confidence::Medium),
+            (60, Confidence::Medium),
+            (59, Confidence::Weak),
+            (0, Confidence::Weak),
+        ] {
+            let link = Link {
+                test: String::new(),
+                score,
+                rules: Vec::new(),
+            };
+            assert_eq!(link.confidence(), wanted, "{score}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn links_do_not_depend_on_the_order_of_the_files(
+            files in proptest::collection::vec("(src/|test/|a/)?(x|y|x_y|index)(_test|\\.test|Test)?\\.(ts|go|rb|java)", 0..20),
+            source in "(src/|a/)?(x|y|x_y|index)\\.(ts|go|rb|java)",
+        ) {
+            let ordered: Vec<&str> = files.iter().map(String::as_str).collect();
+            let reversed: Vec<&str> = files.iter().rev().map(String::as_str).collect();
+            let links = linked_tests(&source, &ordered);
+            prop_assert!(links.len() <= 3);
+            prop_assert!(links.iter().all(|link| ordered.contains(&link.test.as_str()) && link.test != source));
+            prop_assert_eq!(links, linked_tests(&source, &reversed));
+        }
+
+        #[test]
+        fn no_path_makes_the_linker_panic(source in any::<String>(), files in proptest::collection::vec(any::<String>(), 0..8)) {
+            let files: Vec<&str> = files.iter().map(String::as_str).collect();
+            prop_assert!(linked_tests(&source, &files).len() <= 3);
+        }
+    }
+}

@@ -302,6 +302,8 @@ impl<'a> Name<'a> {
             .map(|part| strip_affixes(ecosystem, self::words(part)).0)
             .find(|words| !words.iter().all(|word| LAYOUT_WORDS.contains(&word.as_str())))
             .unwrap_or_default();
+        let singular = |words: Vec<String>| words.into_iter().map(singular).collect::<Vec<_>>();
+        let (words, folder_stem) = (singular(words), singular(folder_stem));
         Some(Self {
             path,
             ecosystem,
@@ -450,6 +452,14 @@ fn words(name: &str) -> Vec<String> {
         words.push(word);
     }
     words
+}
+
+/// Takes the plural off a word of at least four letters: `Flag.swift` is tested by `FlagsTests.swift`.
+fn singular(mut word: String) -> String {
+    if word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") {
+        word.pop();
+    }
+    word
 }
 
 #[cfg(test)]
