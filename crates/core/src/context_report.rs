@@ -325,6 +325,18 @@ pub enum Confidence {
     Weak,
 }
 
+impl Confidence {
+    /// Returns what a linker's score is worth.
+    #[must_use]
+    pub const fn of_score(score: i64) -> Self {
+        match score {
+            100.. => Self::Strong,
+            60..100 => Self::Medium,
+            _ => Self::Weak,
+        }
+    }
+}
+
 /// A rule that links a test to its source by their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -414,6 +426,27 @@ pub struct LinkedTest {
 pub struct Determinism {
     /// Digest of everything that decided the selection; run, step and span ids are not part of it.
     pub inputs_digest: Digest,
+}
+
+/// Tells whether the value under `key` of a report is an id, digest or entry of a closed list, and never text of the workspace.
+#[must_use]
+pub fn is_report_key(key: &str) -> bool {
+    matches!(
+        key,
+        "runId"
+            | "traceId"
+            | "spanId"
+            | "eventId"
+            | "inputsDigest"
+            | "digest"
+            | "kind"
+            | "level"
+            | "reason"
+            | "code"
+            | "rule"
+            | "rules"
+            | "confidence"
+    )
 }
 
 #[cfg(test)]

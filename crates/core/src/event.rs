@@ -104,22 +104,7 @@ impl Event {
     /// # Errors
     /// When the data cannot be written as JSON.
     pub fn to_line(&self, before: Chain) -> Result<(String, Chain), serde_json::Error> {
-        let line = Line {
-            v: self.v,
-            seq: self.seq,
-            id: self.id,
-            ts: self.ts,
-            mono_ns: self.mono_ns,
-            segment: self.segment,
-            step: self.step,
-            name: self.fact.name().into(),
-            action: self.action,
-            span: self.span,
-            parent: self.parent,
-            cause: self.cause,
-            must: self.must,
-            data: std::borrow::Cow::Owned(self.fact.to_json()?),
-        };
+        let line = self.line()?;
         let mut text = serde_json::to_string(&line)?;
         // The closing brace goes: the chain value is the last member, over everything before it.
         text.pop();
@@ -204,6 +189,42 @@ impl Event {
             must: false,
             fact,
         }
+    }
+}
+
+impl Event {
+    fn line(&self) -> Result<Line<'_>, serde_json::Error> {
+        Ok(Line {
+            v: self.v,
+            seq: self.seq,
+            id: self.id,
+            ts: self.ts,
+            mono_ns: self.mono_ns,
+            segment: self.segment,
+            step: self.step,
+            name: self.fact.name().into(),
+            action: self.action,
+            span: self.span,
+            parent: self.parent,
+            cause: self.cause,
+            must: self.must,
+            data: std::borrow::Cow::Owned(self.fact.to_json()?),
+        })
+    }
+}
+
+impl Serialize for Event {
+    /// Writes the envelope without its chain value, which depends on the line before.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.line().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Through text, because raw data can only be borrowed from text.
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Self::from_line_unverified(&value.to_string()).map_err(serde::de::Error::custom)
     }
 }
 

@@ -300,7 +300,16 @@ fn healed_kind(name: &str, data: &RawValue) -> Option<SpanKind> {
 pub fn is_schema_key(key: &str) -> bool {
     matches!(
         key,
-        "$ref"
+        "v" | "seq"
+            | "id"
+            | "ts"
+            | "type"
+            | "action"
+            | "calls"
+            | "span"
+            | "parent"
+            | "cause"
+            | "$ref"
             | "trace_id"
             | "span_id"
             | "host_id"

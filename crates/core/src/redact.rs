@@ -27,6 +27,7 @@ pub use known::{Registered, secret_env_name};
 pub use scrubbed::Scrubbed;
 
 use engine::{Engine, Failed, Layers};
+use crate::ids::Digest;
 use known::Known;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{borrow::Cow, fmt, sync::Arc};
@@ -193,6 +194,23 @@ impl Redactor {
     pub fn scrub_json(&self, mut value: serde_json::Value) -> Scrubbed<serde_json::Value> {
         let findings = self.json(&mut value);
         Scrubbed::new(value, findings)
+    }
+
+    /// Returns a digest of bytes that redaction has not seen, such as a file of the workspace.
+    ///
+    /// It depends on the store's key: an unkeyed one would let anybody test guesses of a secret against the log.
+    #[must_use]
+    pub fn digest(&self, bytes: &[u8]) -> Digest {
+        let key = self.engine.as_deref().map_or([0; 32], |engine| *engine.key.bytes());
+        Digest::from_bytes(*blake3::keyed_hash(&key, bytes).as_bytes())
+    }
+
+    /// Tells whether `text` holds a placeholder: writing it to a file would destroy the secret that it stands for.
+    #[must_use]
+    pub fn holds_placeholder(text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let starts = text.match_indices('[').map(|(at, _)| bytes.get(at..).unwrap_or_default());
+        starts.into_iter().any(|rest| view::placeholder(rest, rules::is_placeholder) > 0)
     }
 
     /// Scrubs a record through its JSON form. Fields that `schema` keeps, and numbers and keys outside its free parts, are ours

@@ -21,6 +21,7 @@ use tracegate_core::{
     payload::{INLINE_STRING, clip},
     stop::StopReason,
 };
+use tokio::sync::Notify;
 use tracegate_policy::{OnDeny, Policy};
 
 /// A step cannot go on.
@@ -55,6 +56,8 @@ pub struct Parts<'a> {
     pub model: &'a dyn Model,
     /// Rules on actions.
     pub policy: &'a Policy,
+    /// Notified when a person stops the run; the step at work is dropped and what it began is recorded as cut off.
+    pub cancel: &'a Notify,
 }
 
 /// Runs the loop to its end and closes the session.
@@ -66,7 +69,12 @@ pub async fn drive(mut session: Session, parts: &Parts<'_>) -> Result<Ending, Re
         if let Some(stop) = stop_check(&mut session, parts.policy)? {
             break stop;
         }
-        match step(&mut session, parts).await {
+        let turn = tokio::select! {
+            biased;
+            () = parts.cancel.notified() => break (StopReason::Cancelled, "a person stopped the run".to_owned()),
+            turn = step(&mut session, parts) => turn,
+        };
+        match turn {
             Ok(Turn::Continue) => {}
             Ok(Turn::Waiting) => break (StopReason::WaitingForUser, "the agent asked its user".to_owned()),
             Ok(Turn::Final) => match validate::judge(&mut session)? {
@@ -79,7 +87,7 @@ pub async fn drive(mut session: Session, parts: &Parts<'_>) -> Result<Ending, Re
             Err(error @ StepError::Workspace(_)) => break (StopReason::ToolError, error.to_string()),
         }
     };
-    session.settle()?;
+    session.settle(stop)?;
     session.finish(stop, &why)
 }
 

@@ -6,9 +6,11 @@ use crate::{
     world::World,
 };
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 use tracegate_core::{
+    context_report::{ContextReport, is_report_key},
     event::Event,
-    fact::{Fact, SpanKind, is_free_key, is_schema_key, log::RedactionNoted, run::Durability},
+    fact::{Failure, Fact, Healed, SpanKind, is_free_key, is_schema_key, log::RedactionNoted, run::Durability},
     ids::{ActionId, RunId, SegmentNo, Seq, SpanId, StepNo, Timestamp, TraceId},
     payload::{ArtifactRef, INLINE_STRING, Payload},
     redact::{Redactor, Schema, ScrubError, Scrubbed},
@@ -299,6 +301,57 @@ impl Recorder {
         })
     }
 
+    /// Replaces each string of `value` that is too long for an event by a reference.
+    ///
+    /// # Errors
+    /// When the artifact store refuses.
+    pub fn shorten(&self, value: &mut Value) -> Result<(), RecorderError> {
+        match value {
+            Value::String(text) if text.len() > INLINE_STRING => {
+                if let Payload::Ref(reference) = self.payload(text)? {
+                    *value = json!(reference);
+                }
+            }
+            Value::Array(items) => items.iter_mut().try_for_each(|item| self.shorten(item))?,
+            Value::Object(map) => map.values_mut().try_for_each(|item| self.shorten(item))?,
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the innermost open span.
+    #[must_use]
+    pub fn innermost(&self) -> Option<SpanId> {
+        self.nesting.last().copied()
+    }
+
+    /// Returns the last event known to be synced.
+    #[must_use]
+    pub const fn synced(&self) -> Head {
+        self.parts.log.synced()
+    }
+
+    /// Ends every span inside the segment that something cut short, innermost first.
+    ///
+    /// # Errors
+    /// As [`Recorder::record`].
+    pub fn abandon(&mut self, failure: &Failure) -> Result<(), RecorderError> {
+        while let [_segment, .., span] = self.nesting.as_slice() {
+            let span = *span;
+            self.nesting.pop();
+            let Some(open) = self.state.open_spans.get(&span).cloned() else {
+                continue;
+            };
+            let Some(kind) = SpanKind::ALL.into_iter().find(|kind| kind.as_str() == open.kind) else {
+                continue;
+            };
+            let healed = Healed { error: failure.clone(), end_ts: self.state.ts, healed: true };
+            let place = Place { action: open.action, span: Some(span), parent: None, cause: Some(open.started) };
+            self.record(place, Fact::SpanHealed(kind, healed))?;
+        }
+        Ok(())
+    }
+
     fn payload_within(&self, text: &str, inline: usize) -> Result<Payload, RecorderError> {
         let scrubbed = self.parts.redactor.scrub_text(text.to_owned());
         if scrubbed.get().len() <= inline {
@@ -313,7 +366,15 @@ impl Recorder {
     ///
     /// # Errors
     /// When the scrubbed value no longer has its shape.
-    pub fn scrub<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<Scrubbed<T>, ScrubError> {
-        self.parts.redactor.scrub(value, &Schema { keep: is_schema_key, free: is_free_key })
+    pub fn scrub<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<Scrubbed<T>, RecorderError> {
+        Ok(self.parts.redactor.scrub(value, &Schema { keep: is_schema_key, free: is_free_key })?)
+    }
+
+    /// Scrubs a context report.
+    ///
+    /// # Errors
+    /// When the scrubbed report no longer has its shape.
+    pub fn scrub_report(&self, report: &ContextReport) -> Result<Scrubbed<ContextReport>, RecorderError> {
+        Ok(self.parts.redactor.scrub(report, &Schema { keep: is_report_key, free: |_| false })?)
     }
 }

@@ -16,14 +16,14 @@ use tracegate_core::{
         Failure,
         log::{CheckpointSaveFinished, CheckpointSaveStarted},
         model::Role,
-        run::{ModelInfo, RunFinished, RunStarted, SegmentFinished, SegmentStarted, StatusChanged},
-        tool::{Observation, ObservationKind, Phase, WorkspaceState},
+        run::{ModelInfo, RunFinished, RunStarted, SegmentFinished, SegmentStarted, StatusChanged, Switch},
+        tool::{Observation, ObservationKind, Outcome, Phase, WorkspaceState},
         user::{MessageKind, UserMessage},
     },
     ids::{ActionId, Digest, RunId, StepNo, TraceId},
-    payload::clip,
+    payload::{Payload, clip},
     redact::Redactor,
-    state::RunState,
+    state::{Progress, RunState},
     stop::{Status, StopReason},
 };
 use tracegate_store::{Disk, LogWriter, Store};
@@ -91,6 +91,8 @@ pub struct Session {
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) observed: Fingerprint,
     pub(crate) push_back: u32,
+    pub(crate) context_tests: Switch,
+    pub(crate) context_budget: u64,
     pub(crate) readiness_ms: u64,
     pub(crate) command_ms: u64,
     fingerprints: Fingerprints,
@@ -147,6 +149,8 @@ impl Session {
             environment: config.environment.clone(),
             observed,
             push_back: config.settings.push_back,
+            context_tests: config.settings.context_tests,
+            context_budget: config.settings.context_budget,
             readiness_ms: config.settings.readiness_ms,
             command_ms: config.settings.command_ms,
             fingerprints,
@@ -297,6 +301,36 @@ impl Session {
             "head": self.recorder.synced(),
         });
         dir.replace_json(&dir.status(), &self.recorder.redactor().scrub_json(value))?;
+        Ok(())
+    }
+
+    /// Brings the record into a state that can end: cut-off spans are closed, actions that were not reached get a result.
+    ///
+    /// A run that waits for its user keeps its open actions: the resume settles them.
+    ///
+    /// # Errors
+    /// When the run cannot be recorded.
+    pub(crate) fn settle(&mut self, stop: StopReason) -> Result<(), RecorderError> {
+        let kind = if stop == StopReason::Cancelled { "cancelled" } else { "abandoned" };
+        self.recorder.abandon(&Failure::new(kind, format!("the run stopped: {stop}")))?;
+        if !stop.status().is_terminal() {
+            return Ok(());
+        }
+        let open: Vec<_> = self.recorder.state().open_actions.iter().map(|(id, progress)| (*id, *progress)).collect();
+        for (action, progress) in open {
+            let (outcome, text) = match progress {
+                Progress::Asked | Progress::Permitted | Progress::Refused => (Outcome::NotRun, "the run stopped before it"),
+                Progress::Begun | Progress::Done => (Outcome::Unknown, "the run stopped while it was being done"),
+            };
+            let observation = Observation {
+                kind: ObservationKind::ToolOutput,
+                phase: Phase::After,
+                content: Some(Payload::short(text)),
+                outcome: Some(outcome),
+                workspace: None,
+            };
+            self.recorder.record(Place::at(action), observation)?;
+        }
         Ok(())
     }
 

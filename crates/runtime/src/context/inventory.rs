@@ -319,7 +319,7 @@ fn probe(path: &Path) -> Result<u64, DropReason> {
 }
 
 /// Whether a name says that the file holds a secret. Examples (`.env.example`) and public keys (`id_rsa.pub`) do not.
-fn is_secret(path: &str) -> bool {
+pub(crate) fn is_secret(path: &str) -> bool {
     const FILES: &[&str] = &[
         ".npmrc",
         ".pypirc",

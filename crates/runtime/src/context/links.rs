@@ -28,11 +28,7 @@ impl Link {
     /// Returns how far the link can be trusted.
     #[must_use]
     pub fn confidence(&self) -> Confidence {
-        match self.score {
-            100.. => Confidence::Strong,
-            60..100 => Confidence::Medium,
-            _ => Confidence::Weak,
-        }
+        Confidence::of_score(self.score)
     }
 }
 

@@ -20,19 +20,6 @@ const MANDATORY_CAP_PCT: u64 = 60;
 /// Tokens of the slice that is kept free for each item that must not be dropped.
 const FLOOR: u64 = 400;
 
-/// What the builder needs to know of the goal.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GoalView {
-    /// Whether the goal is about tests: arms linked tests.
-    pub mentions_tests: bool,
-    /// The spans of the goal that said so.
-    pub matched: Vec<String>,
-    /// Commands that the goal names.
-    pub named_commands: Vec<String>,
-    /// Paths that the goal names, as written.
-    pub named_paths: Vec<String>,
-}
-
 /// Whether tests are brought in because they belong to what the run touched, or because red output names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linking {
@@ -81,7 +68,7 @@ pub struct Request<'a> {
     /// Whose context it is.
     pub identity: &'a Identity,
     /// What the goal says.
-    pub goal: &'a GoalView,
+    pub goal: &'a Goal,
     /// Tokens for files, headroom included.
     pub budget: u64,
     /// Tokens that were set aside before `budget`; only reported.
@@ -140,7 +127,7 @@ pub struct Built {
 /// Items go in by tier, score and path, each as full as the room and its cap allow: whole, else its head, else its name. One that
 /// does not fit does not stop later, smaller ones; only when an item of the tiers 0 to 2 found no room, nothing of a higher tier is
 /// let in. Every item considered is in the report, included or dropped.
-pub fn build(request: &Request<'_>, contents: &dyn Contents) -> Built {
+pub fn pack(request: &Request<'_>, contents: &dyn Contents) -> Built {
     let Candidates {
         wanted,
         refused,

@@ -6,7 +6,7 @@ use crate::{
     workspace::{PathError, Root},
 };
 use std::fmt::Write as _;
-use tracegate_core::redact::is_placeholder_in;
+use tracegate_core::redact::Redactor;
 
 /// Most entries that a listing shows.
 const MAX_ENTRIES: usize = 2000;
@@ -82,9 +82,8 @@ pub(super) fn read(root: &Root, path: &str, from: u32, to: Option<u32>) -> Done 
 }
 
 /// Writing a placeholder back would destroy the secret that it stands for.
-fn masked(session: &Session, path: &str, text: &str) -> Option<Done> {
-    is_placeholder_in(text).then(|| {
-        let _ = session;
+fn masked(path: &str, text: &str) -> Option<Done> {
+    Redactor::holds_placeholder(text).then(|| {
         let message = format!(
             "the text for `{path}` holds a redaction placeholder; writing it would destroy the secret that it stands for. \
              Leave that line as it is and change the others with edit_text."
@@ -94,7 +93,7 @@ fn masked(session: &Session, path: &str, text: &str) -> Option<Done> {
 }
 
 pub(super) fn write(session: &Session, path: &str, content: &str) -> Done {
-    if let Some(refusal) = masked(session, path, content) {
+    if let Some(refusal) = masked(path, content) {
         return refusal;
     }
     match session.root.write(path, content.as_bytes()) {
@@ -104,7 +103,7 @@ pub(super) fn write(session: &Session, path: &str, content: &str) -> Done {
 }
 
 pub(super) fn edit(session: &Session, path: &str, old: &str, new: &str) -> Done {
-    if let Some(refusal) = masked(session, path, new) {
+    if let Some(refusal) = masked(path, new) {
         return refusal;
     }
     let (bytes, length) = match session.root.read(path, MAX_READ) {

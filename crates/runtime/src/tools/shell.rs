@@ -60,7 +60,7 @@ pub(super) async fn run(session: &Session, words: &[String], script: &str, ids: 
         }
         Err(error) => return unstarted(script, 126, &format!("`{program}` cannot be started: {error}")),
     };
-    let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let reading = async { tokio::join!(capture(stdout), capture(stderr)) };
     tokio::pin!(reading);
@@ -80,14 +80,14 @@ pub(super) async fn run(session: &Session, words: &[String], script: &str, ids: 
     };
     let timed_out = status.is_none();
     if timed_out {
-        signal(group, Signal::TERM);
+        group.signal(Signal::TERM);
         if timeout(GRACE, child.wait()).await.is_err() {
-            signal(group, Signal::KILL);
+            group.signal(Signal::KILL);
             let _ = child.wait().await;
         }
     }
     // Children that outlived their parent would go on unseen, and would keep the pipes open.
-    signal(group, Signal::KILL);
+    group.signal(Signal::KILL);
     let (stdout, stderr) = match streams {
         Some(streams) => streams,
         None => timeout(GRACE, reading).await.unwrap_or_default(),
@@ -95,10 +95,21 @@ pub(super) async fn run(session: &Session, words: &[String], script: &str, ids: 
     report(script, status, stdout, stderr, session.command_ms)
 }
 
-fn signal(group: Option<Pid>, signal: Signal) {
-    if let Some(group) = group {
-        // An error means that the group is gone, which is what was wanted.
-        let _ = kill_process_group(group, signal);
+/// The process group of a command; whatever drops it, such as a cancelled run, leaves nothing of it behind.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // An error means that the group is gone, which is what was wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 use tracegate_core::{
     fact::tool::{SideEffect, SideEffectType, WorkspaceState},
     ids::Digest,
+    redact::Redactor,
 };
 
 /// Most files that are looked at; a workspace with more is described by its first ones.
@@ -35,12 +36,20 @@ struct Stamp {
 }
 
 /// Takes fingerprints; remembers digests of files whose length and time did not change.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Fingerprints {
+    /// Digests are keyed: what is in the workspace has not been redacted.
+    redactor: Redactor,
     cache: BTreeMap<String, (Stamp, Digest)>,
 }
 
 impl Fingerprints {
+    /// Creates one without memory.
+    #[must_use]
+    pub const fn new(redactor: Redactor) -> Self {
+        Self { redactor, cache: BTreeMap::new() }
+    }
+
     /// Takes the fingerprint of the workspace at `root`.
     ///
     /// Files that vanish or cannot be read while it is taken are left out.
@@ -75,7 +84,7 @@ impl Fingerprints {
         if metadata.is_symlink() {
             let target = std::fs::read_link(path).ok()?;
             let stamp = Stamp { bytes: metadata.len(), modified: None, racy: true };
-            return Some((stamp, Digest::of(format!("link {}", target.display()).as_bytes())));
+            return Some((stamp, self.redactor.digest(format!("link {}", target.display()).as_bytes())));
         }
         let modified = metadata.modified().ok();
         let age = modified.and_then(|modified| SystemTime::now().duration_since(modified).ok());
@@ -84,8 +93,8 @@ impl Fingerprints {
             Some((known, digest)) if !known.racy && known.bytes == stamp.bytes && known.modified == modified => {
                 Some((Stamp { racy: false, ..stamp }, *digest))
             }
-            _ if stamp.bytes > MAX_BYTES => Some((stamp, Digest::of(format!("large {} {modified:?}", stamp.bytes).as_bytes()))),
-            _ => std::fs::read(path).ok().map(|bytes| (stamp, Digest::of(&bytes))),
+            _ if stamp.bytes > MAX_BYTES => Some((stamp, self.redactor.digest(format!("large {} {modified:?}", stamp.bytes).as_bytes()))),
+            _ => std::fs::read(path).ok().map(|bytes| (stamp, self.redactor.digest(&bytes))),
         }
     }
 }
@@ -141,7 +150,8 @@ mod tests {
         write(".gitignore", "*.log\n");
         write("a.txt", "one");
         write("b.txt", "b");
-        let mut prints = Fingerprints::default();
+        let key = tracegate_core::redact::RedactionKey::from_bytes([7; 32]);
+        let mut prints = Fingerprints::new(Redactor::new(key, &[]));
         let before = prints.take(dir.path()).unwrap();
         write("a.txt", "two");
         write("noise.log", "x");
