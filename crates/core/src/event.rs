@@ -216,7 +216,9 @@ impl Event {
 impl Serialize for Event {
     /// Writes the envelope without its chain value, which depends on the line before.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.line().map_err(serde::ser::Error::custom)?.serialize(serializer)
+        self.line()
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
     }
 }
 

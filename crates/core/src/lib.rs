@@ -2,6 +2,14 @@
 //!
 //! Pure: no I/O, no clock, no environment, no async, no panic on any input.
 
+pub mod context_report;
+pub mod event;
+pub mod fact;
 pub mod goal;
 pub mod ids;
+pub mod payload;
+pub mod redact;
+pub mod state;
+pub mod steps;
+pub mod stop;
 pub mod validation;

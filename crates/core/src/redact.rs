@@ -26,8 +26,8 @@ pub use json::Schema;
 pub use known::{Registered, secret_env_name};
 pub use scrubbed::Scrubbed;
 
-use engine::{Engine, Failed, Layers};
 use crate::ids::Digest;
+use engine::{Engine, Failed, Layers};
 use known::Known;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{borrow::Cow, fmt, sync::Arc};
@@ -201,7 +201,10 @@ impl Redactor {
     /// It depends on the store's key: an unkeyed one would let anybody test guesses of a secret against the log.
     #[must_use]
     pub fn digest(&self, bytes: &[u8]) -> Digest {
-        let key = self.engine.as_deref().map_or([0; 32], |engine| *engine.key.bytes());
+        let key = self
+            .engine
+            .as_deref()
+            .map_or([0; 32], |engine| *engine.key.bytes());
         Digest::from_bytes(*blake3::keyed_hash(&key, bytes).as_bytes())
     }
 
@@ -209,8 +212,12 @@ impl Redactor {
     #[must_use]
     pub fn holds_placeholder(text: &str) -> bool {
         let bytes = text.as_bytes();
-        let starts = text.match_indices('[').map(|(at, _)| bytes.get(at..).unwrap_or_default());
-        starts.into_iter().any(|rest| view::placeholder(rest, rules::is_placeholder) > 0)
+        let starts = text
+            .match_indices('[')
+            .map(|(at, _)| bytes.get(at..).unwrap_or_default());
+        starts
+            .into_iter()
+            .any(|rest| view::placeholder(rest, rules::is_placeholder) > 0)
     }
 
     /// Scrubs a record through its JSON form. Fields that `schema` keeps, and numbers and keys outside its free parts, are ours

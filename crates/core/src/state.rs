@@ -13,7 +13,7 @@ use crate::{
     goal::Goal,
     ids::{ActionId, Digest, QuestionId, SegmentNo, Seq, SpanId, StepNo, Timestamp},
     stop::{Status, StopReason},
-    validation::{self, Evidence, TestRun, Verdict},
+    validation::{self, CommandRun, Ended, Evidence, TestRun, Verdict},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,6 +171,8 @@ pub struct RunState {
     pub actions: u64,
     /// Those without an observed result.
     pub open_actions: BTreeMap<ActionId, Progress>,
+    /// Command lines of the actions being done.
+    pub commands: BTreeMap<ActionId, String>,
     /// Whether something was observed since the last action.
     pub observed: bool,
     /// Questions without an answer.
@@ -215,6 +217,7 @@ impl Default for RunState {
             open_spans: BTreeMap::new(),
             actions: 0,
             open_actions: BTreeMap::new(),
+            commands: BTreeMap::new(),
             observed: false,
             open_questions: BTreeSet::new(),
             questions: 0,
@@ -460,7 +463,13 @@ impl RunState {
                     (effect, times)
                 });
             }
-            Fact::ToolExecuteStarted(_) => self.advance(event.action, Progress::Begun),
+            Fact::ToolExecuteStarted(data) => {
+                self.advance(event.action, Progress::Begun);
+                if let (Some(action), Some(command)) = (event.action, &data.command) {
+                    self.evidence.test_started(event.seq, command);
+                    self.commands.insert(action, command.clone());
+                }
+            }
             Fact::ToolExecuteFinished(data) => self.apply_result(event, data),
             Fact::SpanHealed(SpanKind::ToolExecute, _) => self.advance(event.action, Progress::Done),
             Fact::Observation(observation) => {
@@ -530,14 +539,27 @@ impl RunState {
         if !changed.is_empty() {
             self.evidence.changed(event.seq, &changed);
         }
-        if let Some(test) = &data.test {
-            self.evidence.test_run(TestRun {
+        let script = event.action.and_then(|action| self.commands.remove(&action));
+        let (finished, ended) = (event.seq, ended(data));
+        match (script, &data.test) {
+            (Some(script), Some(test)) => {
+                let (command, reading) = (test.command.clone(), test.reading.clone());
+                self.evidence.test_run(TestRun {
+                    started,
+                    finished,
+                    command,
+                    script,
+                    ended,
+                    reading,
+                });
+            }
+            (Some(script), None) => self.evidence.command_run(&CommandRun {
                 started,
-                finished: event.seq,
-                command: test.command.clone(),
-                script: test.command.normalised.join(" "),
-                reading: test.reading.clone(),
-            });
+                finished,
+                script,
+                ended,
+            }),
+            (None, _) => {}
         }
         let settled = matches!(data.outcome, Outcome::Unknown | Outcome::NotRun);
         let progress = if settled {
@@ -563,6 +585,16 @@ impl RunState {
 
 /// The failure kind of an action that the runtime itself could not do.
 pub const INTERNAL_FAILURE: &str = "internal";
+
+/// Returns how a command ended.
+const fn ended(data: &ToolExecuteFinished) -> Ended {
+    match (data.outcome, data.exit_code, data.signal) {
+        (Outcome::Timeout, _, _) => Ended::TimedOut,
+        (_, Some(code), _) => Ended::Exited(code),
+        (_, None, Some(signal)) => Ended::Signalled(signal),
+        (_, None, None) => Ended::NotFinished,
+    }
+}
 
 /// Returns the status that an event leaves the run in, where it speaks of it.
 fn ends_as(fact: &Fact) -> Option<Status> {

@@ -43,7 +43,10 @@ pub struct Artifacts {
 
 impl Artifacts {
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root, unsynced: Arc::default() }
+        Self {
+            root,
+            unsynced: Arc::default(),
+        }
     }
 
     fn path(&self, digest: Digest) -> PathBuf {
@@ -60,9 +63,15 @@ impl Artifacts {
     pub fn put(&self, bytes: &Scrubbed<Vec<u8>>, media: &str) -> Result<ArtifactRef, ArtifactError> {
         let mut reference = ArtifactRef::describe(bytes.get(), media);
         let fired = bytes.findings().iter();
-        reference.redactions.extend(fired.map(|(rule, count)| (rule.to_owned(), count)));
+        reference
+            .redactions
+            .extend(fired.map(|(rule, count)| (rule.to_owned(), count)));
         let path = self.path(reference.digest);
-        self.write(&path, bytes.get()).map_err(|error| ArtifactError::Io { digest: reference.digest, error })?;
+        self.write(&path, bytes.get())
+            .map_err(|error| ArtifactError::Io {
+                digest: reference.digest,
+                error,
+            })?;
         Ok(reference)
     }
 
@@ -75,9 +84,13 @@ impl Artifacts {
         fs::create_dir_all(parent)?;
         let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent)?;
         file.write_all(bytes)?;
-        file.as_file().set_permissions(fs::Permissions::from_mode(0o400))?;
+        file.as_file()
+            .set_permissions(fs::Permissions::from_mode(0o400))?;
         file.persist(path).map_err(|error| error.error)?;
-        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        self.unsynced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(path.to_owned());
         Ok(())
     }
 
@@ -110,7 +123,9 @@ impl Artifacts {
         })?;
         // One byte more than the reference says is enough to see that it is not the same.
         let limit = reference.bytes.saturating_add(1);
-        file.take(limit).read_to_end(&mut bytes).map_err(|error| ArtifactError::Io { digest, error })?;
+        file.take(limit)
+            .read_to_end(&mut bytes)
+            .map_err(|error| ArtifactError::Io { digest, error })?;
         if bytes.len() as u64 != reference.bytes || Digest::of(&bytes) != digest {
             return Err(ArtifactError::Corrupt(digest));
         }

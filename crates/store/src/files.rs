@@ -81,7 +81,11 @@ impl RunDir {
         let write = || -> io::Result<()> {
             let mut line = serde_json::to_vec(result.get())?;
             line.push(b'\n');
-            OpenOptions::new().append(true).create(true).open(&path)?.write_all(&line)
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(&path)?
+                .write_all(&line)
         };
         write().map_err(|error| StoreError::write(&path, error))
     }
@@ -113,7 +117,10 @@ impl RunDir {
     /// Returns the synced head that `status.json` remembers; none if that file is missing or unreadable.
     #[must_use]
     pub fn head(&self) -> Option<Head> {
-        self.read_json::<StatusHead>(&self.status()).ok().flatten().and_then(|status| status.head)
+        self.read_json::<StatusHead>(&self.status())
+            .ok()
+            .flatten()
+            .and_then(|status| status.head)
     }
 }
 

@@ -42,14 +42,27 @@ impl RunLock {
     /// [`LockError::Held`] if another process has it.
     pub fn take(path: &Path, pid: u32) -> Result<Self, LockError> {
         let run = path.parent().unwrap_or(path).to_owned();
-        let io = |error| LockError::Io { run: run.clone(), error };
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        let io = |error| LockError::Io {
+            run: run.clone(),
+            error,
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(io)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(LockError::Held { pid: holder(&mut file), run });
+            return Err(LockError::Held {
+                pid: holder(&mut file),
+                run,
+            });
         }
         // What stands in the file is only for people; the lock itself is the truth.
-        file.set_len(0).and_then(|()| writeln!(file, "{pid}")).map_err(io)?;
+        file.set_len(0)
+            .and_then(|()| writeln!(file, "{pid}"))
+            .map_err(io)?;
         Ok(Self { _file: file })
     }
 

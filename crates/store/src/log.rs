@@ -112,10 +112,22 @@ impl LogReader {
     /// When the file cannot be opened.
     pub fn open(run: &RunDir) -> Result<Self, LogError> {
         let path = run.events();
-        let file = File::open(&path).map_err(|error| LogError::Io { doing: "open", path: path.clone(), error })?;
+        let file = File::open(&path).map_err(|error| LogError::Io {
+            doing: "open",
+            path: path.clone(),
+            error,
+        })?;
         let chain = Chain::genesis(run.id());
         let file = BufReader::with_capacity(1 << 16, file);
-        Ok(Self { path, file, chain, seq: Seq(0), offset: 0, head: run.head(), tail: None })
+        Ok(Self {
+            path,
+            file,
+            chain,
+            seq: Seq(0),
+            offset: 0,
+            head: run.head(),
+            tail: None,
+        })
     }
 
     /// Returns the next verified event; none at the end of the verified prefix, where [`LogReader::tail`] says how the log ends.
@@ -136,7 +148,9 @@ impl LogReader {
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let parsed = std::str::from_utf8(text)
             .map_err(|_| "not UTF-8".to_owned())
-            .and_then(|text| Event::from_line(text, self.chain, wanted).map_err(|error: LineError| error.to_string()));
+            .and_then(|text| {
+                Event::from_line(text, self.chain, wanted).map_err(|error: LineError| error.to_string())
+            });
         match parsed {
             Ok((event, chain)) => {
                 self.chain = chain;
@@ -175,7 +189,11 @@ impl LogReader {
     fn read_line(&mut self, line: &mut Vec<u8>) -> Result<u64, LogError> {
         line.clear();
         let read = self.file.read_until(b'\n', line);
-        read.map(|read| read as u64).map_err(|error| LogError::Io { doing: "read", path: self.path.clone(), error })
+        read.map(|read| read as u64).map_err(|error| LogError::Io {
+            doing: "read",
+            path: self.path.clone(),
+            error,
+        })
     }
 
     /// Tells a torn tail from damage: after a torn write nothing that is an event can follow.
@@ -188,9 +206,15 @@ impl LogReader {
                 return Ok(self.judge_end(Tail::Torn { offset, bytes: bad }));
             }
             bad += read;
-            let event = std::str::from_utf8(&line).ok().and_then(|text| Event::from_line_unverified(text.trim_end()).ok());
+            let event = std::str::from_utf8(&line)
+                .ok()
+                .and_then(|text| Event::from_line_unverified(text.trim_end()).ok());
             if event.is_some_and(|event| event.seq > self.seq) {
-                return Ok(Tail::Damaged { seq: wanted, offset, why });
+                return Ok(Tail::Damaged {
+                    seq: wanted,
+                    offset,
+                    why,
+                });
             }
         }
     }
@@ -199,7 +223,11 @@ impl LogReader {
         match self.head {
             Some(head) if self.seq < head.seq => {
                 let why = format!("the log ends here, but event {} was synced", head.seq);
-                Tail::Damaged { seq: Seq(self.seq.0 + 1), offset: self.offset, why }
+                Tail::Damaged {
+                    seq: Seq(self.seq.0 + 1),
+                    offset: self.offset,
+                    why,
+                }
             }
             _ => tail,
         }
@@ -245,11 +273,23 @@ impl LogWriter {
     pub fn create(run: &RunDir, disk: &dyn Disk, artifacts: &Artifacts, pid: u32) -> Result<Self, LogError> {
         let lock = RunLock::take(&run.lock(), pid)?;
         let path = run.events();
-        let file =
-            disk.open_log(&path, true).map_err(|error| LogError::Io { doing: "create", path: path.clone(), error })?;
+        let file = disk.open_log(&path, true).map_err(|error| LogError::Io {
+            doing: "create",
+            path: path.clone(),
+            error,
+        })?;
         let chain = Chain::genesis(run.id());
         let synced = Head { seq: Seq(0), chain };
-        Ok(Self { path, file, chain, seq: Seq(0), offset: 0, synced, artifacts: artifacts.clone(), _lock: lock })
+        Ok(Self {
+            path,
+            file,
+            chain,
+            seq: Seq(0),
+            offset: 0,
+            synced,
+            artifacts: artifacts.clone(),
+            _lock: lock,
+        })
     }
 
     /// Opens the log of a run to go on with it: verifies it, mends its end, returns its events.
@@ -273,7 +313,11 @@ impl LogWriter {
             events.push(event);
         }
         let io = |doing| move |error| (doing, error);
-        let fail = |(doing, error)| LogError::Io { doing, path: path.clone(), error };
+        let fail = |(doing, error)| LogError::Io {
+            doing,
+            path: path.clone(),
+            error,
+        };
         let mut file = disk.open_log(&path, false).map_err(io("open")).map_err(fail)?;
         let mut offset = reader.offset;
         let recovery = match reader.tail() {
@@ -285,16 +329,43 @@ impl LogWriter {
             }
             Tail::Torn { offset, bytes } => {
                 let quarantine = run.quarantine(offset);
-                set_aside(&path, offset, &quarantine).map_err(io("set aside the end of")).map_err(fail)?;
+                set_aside(&path, offset, &quarantine)
+                    .map_err(io("set aside the end of"))
+                    .map_err(fail)?;
                 file.truncate(offset).map_err(io("truncate")).map_err(fail)?;
-                let name = quarantine.file_name().map(|name| name.to_string_lossy().into_owned());
-                Recovery::Quarantined { offset, bytes, file: name.unwrap_or_default() }
+                let name = quarantine
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
+                Recovery::Quarantined {
+                    offset,
+                    bytes,
+                    file: name.unwrap_or_default(),
+                }
             }
-            Tail::Damaged { seq, offset, why } => return Err(LogError::Damaged { path, seq, offset, why }),
+            Tail::Damaged { seq, offset, why } => {
+                return Err(LogError::Damaged {
+                    path,
+                    seq,
+                    offset,
+                    why,
+                });
+            }
         };
-        let synced = run.head().unwrap_or(Head { seq: Seq(0), chain: Chain::genesis(run.id()) });
+        let synced = run.head().unwrap_or(Head {
+            seq: Seq(0),
+            chain: Chain::genesis(run.id()),
+        });
         let (chain, seq) = (reader.chain, reader.seq);
-        let writer = Self { path, file, chain, seq, offset, synced, artifacts: artifacts.clone(), _lock: lock };
+        let writer = Self {
+            path,
+            file,
+            chain,
+            seq,
+            offset,
+            synced,
+            artifacts: artifacts.clone(),
+            _lock: lock,
+        };
         Ok((writer, events, recovery))
     }
 
@@ -304,13 +375,27 @@ impl LogWriter {
     /// When it is too long or the file system refuses; the run must stop then.
     pub fn append(&mut self, event: &Scrubbed<Event>) -> Result<(), LogError> {
         let event = event.get();
-        let io = |doing, error| LogError::Io { doing, path: self.path.clone(), error };
-        let (line, chain) = event.to_line(self.chain).map_err(|error| io("encode an event for", error.into()))?;
+        let io = |doing, error| LogError::Io {
+            doing,
+            path: self.path.clone(),
+            error,
+        };
+        let (line, chain) = event
+            .to_line(self.chain)
+            .map_err(|error| io("encode an event for", error.into()))?;
         if line.len() > INLINE_RECORD {
-            return Err(LogError::TooLong { seq: event.seq, name: event.fact.name().to_owned(), bytes: line.len() });
+            return Err(LogError::TooLong {
+                seq: event.seq,
+                name: event.fact.name().to_owned(),
+                bytes: line.len(),
+            });
         }
         if let Err(error) = self.file.append(line.as_bytes()) {
-            let failed = LogError::Io { doing: "append to", path: self.path.clone(), error };
+            let failed = LogError::Io {
+                doing: "append to",
+                path: self.path.clone(),
+                error,
+            };
             // A short write leaves half a line; the next opening would set it aside, so a failure here loses nothing.
             let _ = self.file.truncate(self.offset);
             return Err(failed);
@@ -327,8 +412,15 @@ impl LogWriter {
     /// When the file system refuses; the run must stop then.
     pub fn sync(&mut self) -> Result<Head, LogError> {
         let done = self.artifacts.barrier().and_then(|()| self.file.sync());
-        done.map_err(|error| LogError::Io { doing: "sync", path: self.path.clone(), error })?;
-        self.synced = Head { seq: self.seq, chain: self.chain };
+        done.map_err(|error| LogError::Io {
+            doing: "sync",
+            path: self.path.clone(),
+            error,
+        })?;
+        self.synced = Head {
+            seq: self.seq,
+            chain: self.chain,
+        };
         Ok(self.synced)
     }
 
@@ -356,7 +448,11 @@ fn set_aside(log: &std::path::Path, offset: u64, quarantine: &std::path::Path) -
     use std::io::{Seek as _, SeekFrom};
     let mut source = File::open(log)?;
     source.seek(SeekFrom::Start(offset))?;
-    let mut target = fs::OpenOptions::new().write(true).create(true).truncate(true).open(quarantine)?;
+    let mut target = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(quarantine)?;
     io::copy(&mut source, &mut target)?;
     target.sync_all()?;
     crate::disk::sync_parent(quarantine)

@@ -41,11 +41,17 @@ pub enum StoreError {
 
 impl StoreError {
     pub(crate) fn read(path: &Path, error: io::Error) -> Self {
-        Self::Read { path: path.to_owned(), error }
+        Self::Read {
+            path: path.to_owned(),
+            error,
+        }
     }
 
     pub(crate) fn write(path: &Path, error: io::Error) -> Self {
-        Self::Write { path: path.to_owned(), error }
+        Self::Write {
+            path: path.to_owned(),
+            error,
+        }
     }
 }
 
@@ -141,7 +147,10 @@ impl Store {
         if dir.events().is_file() {
             return Ok(dir);
         }
-        Err(StoreError::NoRun { run: id.clone(), store: self.root.clone() })
+        Err(StoreError::NoRun {
+            run: id.clone(),
+            store: self.root.clone(),
+        })
     }
 
     /// Lists the runs, oldest first.
@@ -153,7 +162,10 @@ impl Store {
         let mut found = Vec::new();
         for entry in fs::read_dir(&path).map_err(|error| StoreError::read(&path, error))? {
             let entry = entry.map_err(|error| StoreError::read(&path, error))?;
-            let id = entry.file_name().to_str().and_then(|name| name.parse::<RunId>().ok());
+            let id = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse::<RunId>().ok());
             let Some(dir) = id.map(|id| RunDir::new(id, entry.path())) else {
                 continue;
             };
@@ -169,7 +181,12 @@ impl Store {
 
 /// Creates a small file unless it exists; a concurrent creation of the same one is no error.
 fn create_once(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
-    match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+    {
         Ok(mut file) => file.write_all(bytes).and_then(|()| file.sync_all()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
@@ -186,5 +203,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {
-    format!("b3:{text}").parse::<tracegate_core::ids::Digest>().ok().map(tracegate_core::ids::Digest::to_bytes)
+    format!("b3:{text}")
+        .parse::<tracegate_core::ids::Digest>()
+        .ok()
+        .map(tracegate_core::ids::Digest::to_bytes)
 }

@@ -77,12 +77,23 @@ pub fn build(session: &mut Session) -> Result<Context, StepError> {
     })?;
     let report = session.recorder.scrub_report(&built.report)?;
     let digest = Digest::of(&serde_json::to_vec(report.get()).unwrap_or_default());
-    session.recorder.dir().write_context(session.step(), &report).map_err(crate::recorder::RecorderError::from)?;
+    session
+        .recorder
+        .dir()
+        .write_context(session.step(), &report)
+        .map_err(crate::recorder::RecorderError::from)?;
     let finished = summary(report.get(), budget, digest);
     let files = with_text(report.get());
     session.recorder.end(span, finished)?;
-    let text = if built.text.is_empty() { "(no files of the workspace are shown)".to_owned() } else { built.text };
-    Ok(Context { text: format!("Files of the workspace, as they are now:\n\n{text}"), files })
+    let text = if built.text.is_empty() {
+        "(no files of the workspace are shown)".to_owned()
+    } else {
+        built.text
+    };
+    Ok(Context {
+        text: format!("Files of the workspace, as they are now:\n\n{text}"),
+        files,
+    })
 }
 
 /// Reads a file as the model may see it: redacted, lossy where it is no UTF-8.
@@ -93,21 +104,31 @@ fn load(session: &Session, path: &str) -> Option<String> {
 }
 
 fn with_text(report: &ContextReport) -> Vec<String> {
-    let shown = report.included.iter().filter(|item| matches!(item.level, Level::Full | Level::Slice));
+    let shown = report
+        .included
+        .iter()
+        .filter(|item| matches!(item.level, Level::Full | Level::Slice));
     shown.map(|item| item.path.clone()).collect()
 }
 
 fn spelled<T: serde::Serialize>(value: &T) -> String {
     // A closed list spells its entries as JSON strings; anything else would be a defect that shows as its JSON.
-    serde_json::to_value(value)
-        .map_or_else(|_| String::new(), |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+    serde_json::to_value(value).map_or_else(
+        |_| String::new(),
+        |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    )
 }
 
 fn summary(report: &ContextReport, budget: u64, digest: Digest) -> ContextBuildFinished {
     let shown = with_text(report);
-    let included = report.included.iter().map(|item| ContextItem { path: item.path.clone(), level: spelled(&item.level) });
-    let dropped =
-        report.dropped.iter().map(|item| ContextDrop { path: item.path.clone(), reason: spelled(&item.reason) });
+    let included = report.included.iter().map(|item| ContextItem {
+        path: item.path.clone(),
+        level: spelled(&item.level),
+    });
+    let dropped = report.dropped.iter().map(|item| ContextDrop {
+        path: item.path.clone(),
+        reason: spelled(&item.reason),
+    });
     let links = report.links.iter().flat_map(|link| {
         link.tests.iter().map(|test| ContextLink {
             source: link.source.clone(),
