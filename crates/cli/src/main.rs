@@ -1,2 +1,29 @@
-//! The `tracegate` command.
-fn main() {}
+//! The `tracegate` command: arguments, settings, terminal, exit codes. Whatever others could need lives in the libraries.
+
+mod args;
+mod commands;
+mod environment;
+mod failure;
+mod fixture;
+mod ingredients;
+mod live;
+mod policy;
+mod print;
+mod progress;
+mod runs;
+mod spans;
+
+use std::process::ExitCode;
+use tracegate_core::stop::Exit;
+
+fn main() -> ExitCode {
+    let environment = environment::Environment::read();
+    let exit = match args::parse(&environment) {
+        Ok(args) => commands::dispatch(&args, &environment).unwrap_or_else(|failure| failure.report(&environment)),
+        Err(exit) => exit,
+    };
+    ExitCode::from(exit.code())
+}
+
+/// What a command comes to: the exit that it asks for, or why it could not be done.
+type Outcome = Result<Exit, failure::Failure>;

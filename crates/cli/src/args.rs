@@ -1,0 +1,246 @@
+//! What was typed.
+
+use crate::environment::Environment;
+use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
+use std::path::PathBuf;
+use tracegate_core::stop::Exit;
+
+/// Runs coding agents so that afterwards nobody has to believe them.
+///
+/// Records what an agent saw, planned, was allowed and did, and never calls a run completed while its tests fail.
+#[derive(Debug, Parser)]
+#[command(name = "tracegate", version, max_term_width = 100, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Work in DIR: the workspace of a run, and where its store is looked for [default: the current directory]
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Where runs are kept [env: TRACEGATE_STORE] [default: the nearest .tracegate, else DIR/.tracegate]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
+    /// Say less: only the answer
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Replay a failed repair: a scripted model, real tools and gates, no key, no network
+    Demo(Demo),
+    /// Run an agent on a goal
+    Run(Run),
+    /// Show a run: its summary and what each tool did
+    Show(Show),
+    /// List runs
+    #[command(subcommand)]
+    Runs(Runs),
+    /// Explain a run: why it failed, as a table and as a post-mortem
+    Explain(Explain),
+    /// Export the spans of runs
+    Export(Export),
+    /// Judge runs by eval cases
+    #[command(subcommand)]
+    Eval(Eval),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Let the linked test into the context: the one setting that decides the outcome
+    #[arg(long)]
+    pub(crate) fixed: bool,
+    /// Put the fixture into DIR, which must not exist [default: a new temporary directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// Use the twin of the fixture in this language [default: ts where Node is found, else rust]
+    #[arg(long, value_name = "LANGUAGE")]
+    pub(crate) language: Option<Language>,
+    #[command(flatten)]
+    pub(crate) export: Endpoint,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    Ts,
+    Rust,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What the agent is to reach; `-` reads it from standard input
+    pub(crate) goal: String,
+    #[command(flatten)]
+    pub(crate) how: How,
+    /// Print the ending as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) export: Endpoint,
+}
+
+/// How a run is set up.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct How {
+    /// Policy file, may be repeated [default: the built-in policies/default.toml]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Vec<PathBuf>,
+    /// Replies of a scripted model, one JSON object a line (docs/evals.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: PathBuf,
+    /// Allow the agent to write files, all of them or those that GLOB matches
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, require_equals = true, default_missing_value = "**")]
+    pub(crate) allow_writes: Option<String>,
+    /// Stop after N steps
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: u32,
+    /// Whether tests linked to what the agent touches enter the context
+    #[arg(long, value_name = "on|off", default_value = "on")]
+    pub(crate) context_tests: OnOff,
+    /// Token budget of the context
+    #[arg(long, value_name = "TOKENS", default_value_t = 2800)]
+    pub(crate) context_budget: u64,
+    /// How often an answer that the evidence contradicts is sent back
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) push_back: u32,
+    /// How long a command may run
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) command_timeout: u64,
+    /// How long a step waits for a workspace that is half-way through something
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) ready_timeout: u64,
+    /// When the log is synced to disk
+    #[arg(long, value_name = "kill|step|event", default_value = "step")]
+    pub(crate) durability: Durability,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnOff {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durability {
+    Kill,
+    Step,
+    Event,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Endpoint {
+    /// Send spans to an OTLP endpoint while the run goes on, such as http://localhost:4318 [env: OTEL_EXPORTER_OTLP_ENDPOINT]
+    #[arg(long = "export", value_name = "URL")]
+    pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// A run: its id, a unique beginning of it, @last, @-2, or a path
+    #[arg(default_value = "@last")]
+    pub(crate) run: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List the runs of the store, newest first
+    List {
+        /// At most N
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A run, as for `show`
+    #[arg(default_value = "@last")]
+    pub(crate) run: String,
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Language of headings; what was recorded is never translated
+    #[arg(long, value_name = "en|zh", default_value = "en")]
+    pub(crate) lang: Lang,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lang {
+    En,
+    Zh,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// Runs, as for `show`
+    #[arg(required = true)]
+    pub(crate) run: Vec<String>,
+    /// Send over OTLP, or write OTLP/JSON lines
+    #[arg(long, value_name = "otlp|otlp-json", default_value = "otlp")]
+    pub(crate) to: Target,
+    /// OTLP endpoint [env: OTEL_EXPORTER_OTLP_ENDPOINT] [default: http://localhost:4318]
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// Write to FILE instead of standard output (otlp-json)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    Otlp,
+    OtlpJson,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Eval {
+    /// Run eval cases with their recorded replies
+    Run(EvalRun),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvalRun {
+    /// Case files, or directories of them
+    #[arg(default_value = "evals")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Use these replies instead of the case's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cassette: Option<PathBuf>,
+    /// Override whether linked tests enter the context
+    #[arg(long, value_name = "on|off")]
+    pub(crate) context_tests: Option<OnOff>,
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The table that `--help` and the README show.
+pub(crate) fn exit_codes() -> String {
+    let row = |exit: &Exit| {
+        let (code, name, when) = exit.row();
+        format!("  {code:>3}  {name:<27}  {when}\n")
+    };
+    format!("Exit codes:\n{}", Exit::ALL.iter().map(row).collect::<String>())
+}
+
+/// Parses the arguments; help and wrong ones are answered here.
+pub(crate) fn parse(environment: &Environment) -> Result<Cli, Exit> {
+    use clap::{CommandFactory as _, FromArgMatches as _};
+    let command = Cli::command().after_long_help(exit_codes());
+    let parsed = command.try_get_matches_from(&environment.args).and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| {
+        // Clap's own printing goes to the right stream; if that is closed, nobody is left to be told.
+        let _ = error.print();
+        match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Ok,
+            _ => Exit::Usage,
+        }
+    })
+}

@@ -1,0 +1,58 @@
+//! The environment of the process, read once.
+#![expect(clippy::disallowed_methods, reason = "this is the environment")]
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+};
+
+/// Arguments, variables, directory and terminal of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    pub(crate) args: Vec<OsString>,
+    pub(crate) vars: BTreeMap<String, String>,
+    pub(crate) dir: PathBuf,
+    pub(crate) columns: usize,
+    /// Whether a person sits at standard error.
+    pub(crate) talks_to_person: bool,
+}
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        let vars: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let columns = vars.get("COLUMNS").and_then(|columns| columns.parse().ok()).unwrap_or(100);
+        Self {
+            args: std::env::args_os().collect(),
+            dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            columns,
+            talks_to_person: std::io::stderr().is_terminal(),
+            vars,
+        }
+    }
+
+    /// Returns a variable that is set and not empty.
+    pub(crate) fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Returns where the store of work in `dir` lies: as told, as `TRACEGATE_STORE` says, the nearest one above, or a new one there.
+    pub(crate) fn store(&self, told: Option<&Path>, dir: &Path) -> PathBuf {
+        if let Some(told) = told.or_else(|| self.var("TRACEGATE_STORE").map(Path::new)) {
+            return self.dir.join(told);
+        }
+        let dir = self.dir.join(dir);
+        let dir = dir.canonicalize().unwrap_or(dir);
+        let nearest = dir.ancestors().map(|above| above.join(".tracegate")).find(|store| store.join("runs").is_dir());
+        nearest.unwrap_or_else(|| dir.join(".tracegate"))
+    }
+
+    /// Tells whether a program of this name is on the path.
+    pub(crate) fn has_program(&self, name: &str) -> bool {
+        let path = self.var("PATH").unwrap_or_default();
+        path.split(':').any(|dir| Path::new(dir).join(name).is_file())
+    }
+}

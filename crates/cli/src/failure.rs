@@ -1,0 +1,84 @@
+//! What the user is told when a command cannot be done: what, where and why, then which command comes next, then an exit code.
+
+use crate::{environment::Environment, print};
+use std::fmt::Display;
+use tracegate::{recorder::RecorderError, session::StartError};
+use tracegate_core::stop::Exit;
+use tracegate_store::{LogError, StoreError};
+
+/// A command that could not be done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    help: Option<String>,
+    exit: Exit,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
+        Self { message: message.to_string(), help: None, exit }
+    }
+
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Tells the user and returns the exit code.
+    pub(crate) fn report(&self, environment: &Environment) -> Exit {
+        let redactor = print::stand_in(environment);
+        print::talk(&redactor.scrub_text(format!("error: {}", self.message)));
+        if let Some(help) = &self.help {
+            print::talk(&redactor.scrub_text(format!("help: {help}")));
+        }
+        self.exit
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoRun { .. } => Self::new(Exit::NotFound, error).help("tracegate runs list"),
+            StoreError::Read { .. } => Self::new(Exit::NotFound, error).help("name the store with --store DIR"),
+            StoreError::Write { .. } => {
+                Self::new(Exit::RecorderFailed, error).help("nothing was run; name a writable store with --store DIR")
+            }
+        }
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Damaged { .. } | LogError::Newer { .. } => Self::new(Exit::Integrity, error),
+            LogError::Io { doing: "open", .. } => Self::new(Exit::NotFound, error).help("tracegate runs list"),
+            LogError::Lock(_) | LogError::Io { .. } | LogError::TooLong { .. } => Self::new(Exit::RecorderFailed, error),
+        }
+    }
+}
+
+impl From<RecorderError> for Failure {
+    fn from(error: RecorderError) -> Self {
+        match error {
+            RecorderError::Log(error) => error.into(),
+            RecorderError::Store(error) => error.into(),
+            RecorderError::Artifact(_) | RecorderError::Violation(_) | RecorderError::Scrub(_) => {
+                Self::new(Exit::RecorderFailed, error)
+            }
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::EmptyGoal => Self::usage(error).help("tracegate run \"Fix the failing tests\" --script FILE"),
+            StartError::Workspace { .. } => Self::usage(error).help("name an existing directory with --dir DIR"),
+            StartError::Recorder(error) => error.into(),
+        }
+    }
+}

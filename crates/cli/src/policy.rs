@@ -1,0 +1,60 @@
+//! Policy files as typed, or the built-in one; a typed file is the user's layer.
+#![expect(clippy::disallowed_methods, reason = "policy files are read here")]
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use tracegate_core::{
+    fact::{gate::PolicyGranted, run::PolicyRef},
+    ids::Digest,
+    stop::Exit,
+};
+use tracegate_policy::{Grant, Layer, Policy, Source};
+
+/// The policy that is used where none is named.
+pub(crate) const BUILT_IN: &str = include_str!("../../../policies/default.toml");
+
+/// A loaded policy and how it is recorded.
+pub(crate) struct Loaded {
+    pub(crate) policy: Policy,
+    pub(crate) reference: PolicyRef,
+    pub(crate) grants: Vec<PolicyGranted>,
+}
+
+/// Loads the policy `files` below `dir` and what the command line grants.
+pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) -> Result<Loaded, Failure> {
+    let mut sources = Vec::new();
+    for file in files {
+        let name = file.display().to_string();
+        let bytes = std::fs::read(dir.join(file)).map_err(|error| {
+            Failure::usage(format!("cannot read policy `{name}`: {error}")).help("nothing was run; name a policy file with --policy FILE")
+        })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
+            Failure::usage(format!("{name}:{line}:1: the file is not UTF-8"))
+        })?;
+        sources.push(source(name, text));
+    }
+    if sources.is_empty() {
+        sources.push(source("builtin:default".to_owned(), BUILT_IN.to_owned()));
+    }
+    let grants: Vec<Grant> = allow_writes.map(|glob| Grant::Writes((glob != "**").then(|| glob.to_owned()))).into_iter().collect();
+    let policy = Policy::load(&sources, &grants).map_err(|error| {
+        let failure = Failure::new(Exit::Usage, &error);
+        match error.help() {
+            Some(help) => failure.help(help),
+            None => failure.help("nothing was run"),
+        }
+    })?;
+    let digest = Digest::of(sources.iter().map(|source| source.text.as_str()).collect::<Vec<_>>().join("\0").as_bytes());
+    let reference = PolicyRef { digest, files: sources.into_iter().map(|source| source.name).collect() };
+    let grants = allow_writes.map(|glob| PolicyGranted {
+        grant: "writes".to_owned(),
+        pattern: if glob == "**" { String::new() } else { glob.to_owned() },
+        source: "command line".to_owned(),
+    });
+    Ok(Loaded { policy, reference, grants: grants.into_iter().collect() })
+}
+
+fn source(name: String, text: String) -> Source {
+    Source { layer: Layer::User, name, text, trusted: true }
+}

@@ -1,0 +1,34 @@
+//! The terminal: the answer goes to standard output, the talk to standard error, and nothing that redaction has not seen to either.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the terminal")]
+
+use crate::environment::Environment;
+use std::io::Write as _;
+use tracegate_core::redact::{RedactionKey, Redactor, Registered, Scrubbed};
+
+/// Prints a part of the answer.
+pub(crate) fn answer(text: &Scrubbed<String>) {
+    // A reader that went away, such as `head`, is no failure.
+    let _ = writeln!(anstream::stdout(), "{}", text.get().trim_end_matches('\n'));
+}
+
+/// Says something to the person at the terminal.
+pub(crate) fn talk(text: &Scrubbed<String>) {
+    let _ = writeln!(anstream::stderr(), "{}", text.get().trim_end_matches('\n'));
+}
+
+/// Returns the secrets of the environment and of a `.env` file.
+pub(crate) fn registered(environment: &Environment, dot_env: Option<&str>) -> Vec<Registered> {
+    let of_env = environment.vars.iter().filter_map(|(name, value)| Registered::from_env(name, value));
+    let lines = dot_env.unwrap_or_default().lines();
+    let of_file = lines.filter_map(|line| {
+        let (name, value) = line.trim().trim_start_matches("export ").split_once('=')?;
+        let value = value.trim().trim_matches(['"', '\'']);
+        Some(Registered { name: name.trim().to_owned(), value: value.to_owned() })
+    });
+    of_env.chain(of_file).collect()
+}
+
+/// A redactor for what is said before a store, with its key, is open: its tags are not comparable with any log.
+pub(crate) fn stand_in(environment: &Environment) -> Redactor {
+    Redactor::new(RedactionKey::from_bytes([0; 32]), &registered(environment, None))
+}
