@@ -1,0 +1,138 @@
+//! `tracegate run`: an agent on a goal, from the first event to the exit code.
+
+use crate::{
+    Outcome,
+    args::{Endpoint, Global, Run},
+    environment::Environment,
+    failure::Failure,
+    ingredients::{Ingredients, gather},
+    print, spans,
+};
+use serde_json::json;
+use std::{io::Read as _, path::Path};
+use tokio::sync::Notify;
+use tracegate::{
+    agent::{Parts, drive},
+    model::Model as _,
+    session::{Ending, Session},
+};
+use tracegate_core::{ids::RunId, stop::Exit};
+use tracegate_report::{RunView, Width, summary};
+use tracegate_store::RunDir;
+
+pub(crate) fn run(environment: &Environment, global: &Global, args: &Run) -> Outcome {
+    let goal = if args.goal == "-" { read_goal()? } else { args.goal.clone() };
+    let ingredients = gather(environment, global, &goal, &args.how)?;
+    let quiet = global.quiet || args.json;
+    let ending = record(environment, &ingredients, &args.export, quiet)?;
+    let text = if args.json {
+        json!({
+            "runId": ending.run, "status": ending.status, "stopReason": ending.stop_reason, "claim": ending.claim,
+            "evidence": ending.evidence, "exitCode": ending.stop_reason.exit().code(),
+            "store": ingredients.store.root(),
+        })
+        .to_string()
+    } else {
+        let names = Names::of(environment, global, &ingredients);
+        let next = match ending.stop_reason.exit() {
+            Exit::Ok => format!("what happened: tracegate show @last{names}"),
+            _ => format!("why: tracegate explain @last{names}"),
+        };
+        format!("{}\n{next}", answer(environment, &ingredients, &ending)?)
+    };
+    print::answer(&ingredients.redactor.scrub_text(text));
+    Ok(ending.stop_reason.exit())
+}
+
+fn read_goal() -> Result<String, Failure> {
+    let mut goal = String::new();
+    std::io::stdin()
+        .read_to_string(&mut goal)
+        .map_err(|error| Failure::usage(format!("cannot read the goal from standard input: {error}")))?;
+    Ok(goal.trim().to_owned())
+}
+
+/// Runs to the end, writes the spans, sends them if asked.
+pub(crate) fn record(
+    environment: &Environment,
+    ingredients: &Ingredients,
+    export: &Endpoint,
+    quiet: bool,
+) -> Result<Ending, Failure> {
+    let endpoint = spans::endpoint(environment, export.url.as_deref())?;
+    let live = spans::install_bridge(environment);
+    let around = ingredients.surroundings(ingredients.progress(environment, quiet), Some(live));
+    let session = Session::start(around, &ingredients.config, ingredients.model.info())?;
+    let dir = ingredients.store.run(session.run())?;
+    let exporter = endpoint.map(|endpoint| spans::Sending::start(&endpoint, &dir)).transpose()?;
+    let ending = block_on(session, ingredients);
+    // Whatever came of the run, its spans are written: they are computed from what the log holds.
+    let written = spans::write(&ingredients.store, &dir, &ingredients.redactor);
+    if let Some(exporter) = exporter {
+        exporter.finish(&ingredients.redactor, dir.id());
+    }
+    let ending = ending?;
+    written?;
+    Ok(ending)
+}
+
+fn block_on(session: Session, ingredients: &Ingredients) -> Result<Ending, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, format!("cannot start the runtime: {error}")))?;
+    let cancel = Notify::new();
+    let parts = Parts { model: &ingredients.model, policy: &ingredients.policy.policy, cancel: &cancel };
+    runtime.block_on(async {
+        let driving = drive(session, &parts);
+        tokio::pin!(driving);
+        loop {
+            tokio::select! {
+                ending = &mut driving => return Ok(ending?),
+                // Waiting on the signal again lets a second one through while the first is being recorded.
+                Ok(()) = tokio::signal::ctrl_c() => cancel.notify_one(),
+            }
+        }
+    })
+}
+
+/// What follow-up commands must name because they would not find it by themselves.
+pub(crate) struct Names(String);
+
+impl Names {
+    /// Names the store, if a command typed here would look elsewhere.
+    pub(crate) fn of(environment: &Environment, global: &Global, ingredients: &Ingredients) -> Self {
+        let found = environment.store(None, Path::new("."));
+        let told = global.store.is_some() && environment.var("TRACEGATE_STORE").is_none();
+        let store = ingredients.store.root();
+        if found == store && !told { Self(String::new()) } else { Self(format!(" --store {}", quote(&store.display().to_string()))) }
+    }
+}
+
+impl std::fmt::Display for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Quotes a word for the shell, if it needs it.
+pub(crate) fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Claim and evidence side by side: the product's face.
+pub(crate) fn answer(environment: &Environment, ingredients: &Ingredients, ending: &Ending) -> Result<String, Failure> {
+    let dir: RunDir = ingredients.store.run(&ending.run)?;
+    let found = crate::runs::read(ingredients.store.clone(), dir)?;
+    let view = view(&ending.run, &found)?;
+    Ok(summary::render(&summary::summarise(&view, found.holder), Width::new(environment.columns)))
+}
+
+/// Reads a run for the reports.
+pub(crate) fn view(run: &RunId, found: &crate::runs::Found) -> Result<RunView, Failure> {
+    RunView::read(run.clone(), &found.events).map_err(|error| Failure::new(Exit::Integrity, &error).help(error.help()))
+}
