@@ -670,7 +670,7 @@ mod tests {
         assert_eq!(inner("sh -ec 'rm x'"), ["rm x"]);
         assert_eq!(
             inner("sh -c \"env sh -c 'rm x'\""),
-            ["env sh -c rm x", "sh -c rm x", "rm x", "rm x", "x"]
+            ["env sh -c rm x", "sh -c rm x", "rm x", "rm x"]
         );
         assert_eq!(profile("env curl -o a x").class, Class::Network);
         assert!(profile("bash -c 'ls | wc'").unparsed.is_some());
