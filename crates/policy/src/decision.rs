@@ -4,31 +4,7 @@ use crate::policy::Sandbox;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The answer for one effect or request; ordered so that the strictest is the maximum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verb {
-    /// It may run.
-    Allow,
-    /// A person must be asked.
-    Ask,
-    /// It must not run.
-    Deny,
-}
-
-/// How far an effect can reach; ordered from least to most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// Looks at the workspace.
-    Read,
-    /// Changes the workspace in a way that its arguments name.
-    Write,
-    /// Runs code that nobody reviewed: unknown programs, interpreters, build and test runners.
-    Shell,
-    /// Talks to other machines.
-    Network,
-}
+pub use tracegate_core::fact::gate::{Class, Verb};
 
 /// Why a decision is what it is; the spelling is stable and the corpus' own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,16 +50,11 @@ pub enum ReasonCode {
     GateFailed,
 }
 
-macro_rules! display_as_serde {
-    ($($name:ty),+) => {$(
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.serialize(f)
-            }
-        }
-    )+};
+impl fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
-display_as_serde!(Verb, Class, ReasonCode);
 
 /// One rule that matched one effect, whether or not it decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,2 +1,20 @@
-//! The library: session, context, model, gates, tools, one loop.
+//! tracegate as a library: a session on a workspace, a context, a model, two gates, tools, and one loop.
+//!
+//! Start with [`session::Session::start`], then [`agent::drive`]; `agent.rs` reads top to bottom. This crate does not print, and
+//! knows neither OpenTelemetry nor evals.
+
+pub mod agent;
+pub mod attention;
+pub mod config;
 pub mod context;
+pub mod conversation;
+pub mod gate;
+pub mod live;
+pub mod model;
+pub mod readiness;
+pub mod recorder;
+pub mod session;
+pub mod tools;
+pub mod validate;
+pub mod workspace;
+pub mod world;

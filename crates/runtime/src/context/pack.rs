@@ -7,6 +7,7 @@ use crate::context::inventory::Inventory;
 use crate::context::render::{Block, Document, HEADROOM_PCT, estimator};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use tracegate_core::goal::Goal;
 use tracegate_core::context_report::{
     ContextReport, Determinism, DropReason, Dropped, GoalFacts, Included, Level, ReasonCode, Reserved, Tier,
     VERSION,
@@ -424,12 +425,7 @@ fn inputs_digest(request: &Request<'_>, items: &[Item<'_>]) -> Digest {
         bytes.extend_from_slice(&(piece.len() as u64).to_be_bytes());
         bytes.extend_from_slice(piece);
     };
-    let GoalView {
-        mentions_tests,
-        matched,
-        named_commands,
-        named_paths,
-    } = request.goal;
+    let Goal { mentions_tests, matched, named_commands, named_paths, .. } = request.goal;
     feed(b"tracegate context inputs v1");
     feed(&[
         u8::from(*mentions_tests),

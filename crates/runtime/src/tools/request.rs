@@ -5,7 +5,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::fmt;
 use tracegate_core::payload::clip;
-use tracegate_policy::{Effect, Request as Review, plain_words};
+use tracegate_policy::{Request as Review, plain_words};
 
 /// The tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -280,13 +280,13 @@ impl Request {
             Self::List { .. } | Self::Read { .. } | Self::Search { .. } => Review::read(tool, path),
             Self::Write { .. } | Self::Edit { .. } => Review::write(tool, path),
             Self::Shell { script, .. } => Review::command(tool, script),
-            Self::Ask { .. } => Review { tool: tool.to_owned(), effects: Vec::new(), unparsed: None },
+            Self::Ask { .. } => Review::question(),
         }
     }
 
     /// Returns the effects under review, one line each.
     pub(crate) fn effects(&self, root: &Root) -> Vec<String> {
-        self.review(root).effects.iter().take(16).map(describe).collect()
+        self.review(root).effects.iter().take(16).map(|effect| clip(&effect.to_string(), 200)).collect()
     }
 
     /// Returns the arguments as they will be used: paths resolved.
@@ -312,17 +312,6 @@ fn outside(path: &str) -> String {
     } else {
         format!("../{path}")
     }
-}
-
-fn describe(effect: &Effect) -> String {
-    let text = match effect {
-        Effect::Exec { argv } => format!("exec {}", argv.join(" ")),
-        Effect::Read { path, .. } => format!("read {path}"),
-        Effect::Write { path, .. } => format!("write {path}"),
-        Effect::Net { host, port } => format!("net {host}:{port}"),
-        Effect::Env { name } => format!("env {name}"),
-    };
-    clip(&text, 200)
 }
 
 fn args<T: DeserializeOwned>(tool: Tool, input: &Value) -> Result<T, String> {

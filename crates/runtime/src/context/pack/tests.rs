@@ -50,8 +50,8 @@ fn demo() -> Memory {
     ])
 }
 
-fn demo_goal() -> GoalView {
-    GoalView {
+fn demo_goal() -> Goal {
+    Goal {
         mentions_tests: true,
         matched: vec!["修复失败测试".to_owned(), "npm test".to_owned()],
         named_commands: vec!["npm test".to_owned()],
@@ -78,7 +78,7 @@ fn touched(path: &str, how: How, step: u32) -> Touched {
 
 /// What a test says of a request; the rest is the demo's.
 struct Case<'a> {
-    goal: GoalView,
+    goal: Goal,
     budget: u64,
     linking: Linking,
     touched: &'a [Touched],
@@ -106,7 +106,7 @@ impl Case<'_> {
 
     fn build_from(&self, contents: &dyn Contents, inventory: &Inventory) -> Built {
         let red_files: Vec<String> = self.red_files.iter().map(|path| (*path).to_owned()).collect();
-        build(
+        pack(
             &Request {
                 identity: &identity(self.step),
                 goal: &self.goal,
@@ -294,13 +294,13 @@ fn what_was_touched_named_or_red_decides_who_is_in() {
     let check = |case: Case<'_>, wanted: &[&str]| assert_eq!(outline(&case.build(&demo()).report), wanted);
     let around = ["6 package.json full", "7 README.md full"];
     let read = [touched("src/math.ts", How::Read, 1)];
-    let named = |paths: &[&str]| GoalView {
+    let named = |paths: &[&str]| Goal {
         named_paths: paths.iter().map(|path| (*path).to_owned()).collect(),
         ..demo_goal()
     };
-    let unarmed = GoalView {
+    let unarmed = Goal {
         mentions_tests: false,
-        ..GoalView::default()
+        ..Goal::read("")
     };
     check(
         Case {
@@ -508,7 +508,7 @@ fn every_mandatory_item_keeps_a_slice_beside_a_large_one() {
         ("c.ts", &long),
         ("package.json", PACKAGE),
     ]);
-    let goal = GoalView {
+    let goal = Goal {
         named_paths: ["a.ts", "b.ts", "c.ts"].map(str::to_owned).to_vec(),
         ..demo_goal()
     };
@@ -630,8 +630,8 @@ prop_compose! {
         writes in some_paths(),
         red in some_paths(),
         on in any::<bool>(),
-    ) -> (Memory, u64, GoalView, Vec<Touched>, Vec<String>, Linking) {
-        let goal = GoalView { mentions_tests: goal.0, named_paths: goal.1, ..GoalView::default() };
+    ) -> (Memory, u64, Goal, Vec<Touched>, Vec<String>, Linking) {
+        let goal = Goal { mentions_tests: goal.0, named_paths: goal.1, ..Goal::read("") };
         let reads = reads.iter().zip(1..).map(|(path, step)| touched(path, How::Read, step));
         let writes = writes.iter().zip(2..).map(|(path, step)| touched(path, How::Written, step));
         (memory, budget, goal, reads.chain(writes).collect(), red, if on { Linking::On } else { Linking::Off })
@@ -693,7 +693,7 @@ proptest! {
         (memory, budget, goal, touched, red, linking) in situation()
     ) {
         let red: Vec<&str> = red.iter().map(String::as_str).collect();
-        let goal = GoalView { mentions_tests: false, ..goal };
+        let goal = Goal { mentions_tests: false, ..goal };
         let built = Case { goal, budget, linking, touched: &touched, red_files: &red, step: 9 }.build(&memory);
         for item in &built.report.included {
             prop_assert!(item.tier != Tier::StrongLink && item.tier != Tier::MediumLink, "{item:?}");
