@@ -1,6 +1,9 @@
 //! The permission gate: reviews an action against the policy before it happens. Nothing runs without what it hands out.
 
 use crate::{agent::StepError, recorder::Place, session::Session, tools::Request};
+use globset::{GlobBuilder, GlobSetBuilder};
+use ignore::WalkBuilder;
+use std::path::Path;
 use tracegate_core::{
     fact::{
         gate::{PermissionReviewFinished, PermissionReviewStarted, Verb},
@@ -9,7 +12,7 @@ use tracegate_core::{
     ids::ActionId,
     payload::clip,
 };
-use tracegate_policy::{Decision, Policy};
+use tracegate_policy::{Decision, Policy, ReasonCode, Sandbox};
 
 /// An action that the model asked for, its arguments parsed, not yet allowed.
 #[derive(Debug)]
@@ -90,6 +93,7 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
     let span = session.recorder.begin(Some(id), PermissionReviewStarted { tool: tool.clone() })?;
     // Nobody is there to be asked: `ask` becomes a denial with its own reason.
     let decision = policy.decide(&request.review(&session.root)).resolve(None);
+    let decision = oblige(decision, &request, session.root.path());
     let digest = session.policy_digest;
     session.recorder.end(
         span,
@@ -110,6 +114,51 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
         Verb::Allow => Ruling::Permitted(PermittedAction { id, request, class: decision.class }),
         Verb::Ask | Verb::Deny => Ruling::Refused(Refusal { id, outcome: Outcome::Refused, message: explain(&decision) }),
     })
+}
+
+/// Refuses what was allowed under a condition that cannot be met: there is no sandbox yet that could confine a command or hide a file.
+fn oblige(decision: Decision, request: &Request, root: &Path) -> Decision {
+    if decision.verb != Verb::Allow || request.command().is_none() {
+        return decision;
+    }
+    let deny = |reason_code, reason| Decision { verb: Verb::Deny, reason_code, reason, ..decision.clone() };
+    if decision.sandbox == Sandbox::Require {
+        let reason = "the policy requires a sandbox and there is none".to_owned();
+        return deny(ReasonCode::SandboxUnavailable, reason);
+    }
+    match first_masked(root, &decision.masks) {
+        Some(path) => {
+            let reason = format!("it would read everything, `{path}` included, which the policy denies and nothing can hide");
+            deny(ReasonCode::SandboxUnavailable, reason)
+        }
+        None => decision,
+    }
+}
+
+/// Finds a file below `root` that must stay hidden; what cannot be searched to its end counts as holding one.
+fn first_masked(root: &Path, masks: &[String]) -> Option<String> {
+    const MAX_ENTRIES: usize = 200_000;
+    let mut globs = GlobSetBuilder::new();
+    for mask in masks {
+        match GlobBuilder::new(mask).literal_separator(true).build() {
+            Ok(glob) => globs.add(glob),
+            Err(_) => return Some(mask.clone()),
+        };
+    }
+    let Ok(globs) = globs.build() else {
+        return masks.first().cloned();
+    };
+    if globs.is_empty() {
+        return None;
+    }
+    let walk = WalkBuilder::new(root).standard_filters(false).follow_links(false).build();
+    for (count, entry) in walk.flatten().enumerate() {
+        let name = entry.path().strip_prefix(root).unwrap_or(entry.path());
+        if globs.is_match(name) || count >= MAX_ENTRIES {
+            return Some(name.display().to_string());
+        }
+    }
+    None
 }
 
 fn explain(decision: &Decision) -> String {
