@@ -19,8 +19,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// The most attributes of a noted event.
-const MAX_NOTE_ATTRS: usize = 32;
+/// The most attributes of a noted event: with the other limits it keeps every span below the 2 MiB of a batch.
+const MAX_NOTE_ATTRS: usize = 8;
 
 /// Computes spans from the events of one run, fed in the order of the log.
 ///

@@ -1,6 +1,10 @@
 //! A small recorded run, written by hand: the seed's failing repair in two steps, with a retry, a refusal and a rejected end.
 #![allow(dead_code, reason = "each test program uses its part")]
-#![allow(clippy::unwrap_used, reason = "a broken fixture is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a fixture reads best without ceremony"
+)]
 
 use serde_json::{Value, json};
 use tracegate_core::{
