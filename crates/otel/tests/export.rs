@@ -304,13 +304,13 @@ fn the_bound_on_a_records_size_holds() {
     let (resource, mut spans) = recorded_run();
     let mut large = spans[0].clone();
     let list = Value::List(vec![String::new(); 64]);
-    let attrs: Attributes = (0..100).map(|at| (format!("{at}"), list.clone())).collect();
+    let attrs: Attributes = (0..10).map(|at| (format!("{at}"), list.clone())).collect();
     let event = SpanEvent {
         name: String::new(),
         at_ns: u64::MAX,
         attrs: attrs.clone(),
     };
-    large.events = vec![event; 128];
+    large.events = vec![event; 16];
     large.attrs.extend(attrs);
     spans.push(large);
     for (record, span) in spans.iter().zip(as_in_the_file(&resource, &spans)) {
