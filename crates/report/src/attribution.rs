@@ -280,12 +280,13 @@ fn paragraph(kind: &str, finding: &Finding, language: Language, width: Width) ->
     let proof: Vec<String> = proof.into_iter().flatten().collect();
     let sentence = format!("{} ({})", finding.sentence, proof.join(", "));
     let layer = finding.layer.title(language);
-    if width.columns() < NARROW {
-        return beside(kind, KIND, &format!("{layer}: {sentence}"), width, 4);
-    }
     let label = format!("{}{layer}", crate::terminal::cell(kind, KIND));
+    if width.columns() < NARROW {
+        let sentence = beside("", NARROW_INDENT, &sentence, width, SENTENCE_LINES);
+        return format!("{label}\n{sentence}");
+    }
     let mut block = String::new();
-    for (place, line) in crate::terminal::wrap(&sentence, width.beside(KIND + LAYER), 4)
+    for (place, line) in crate::terminal::wrap(&sentence, width.beside(KIND + LAYER), SENTENCE_LINES)
         .iter()
         .enumerate()
     {
@@ -297,8 +298,12 @@ fn paragraph(kind: &str, finding: &Finding, language: Language, width: Width) ->
     block
 }
 
-/// Below this width kind and layer do not stand in columns of their own.
+/// Below this width the sentence stands under kind and layer, not beside them.
 const NARROW: usize = 70;
+/// How far it is indented there.
+const NARROW_INDENT: usize = 2;
+/// How many lines a sentence may take: enough for the longest one with its proof, which must not be cut.
+const SENTENCE_LINES: usize = 9;
 
 /// Names events: `event 21`, `events 2, 11`.
 pub(crate) fn events(events: &[Seq], language: Language) -> Option<String> {

@@ -115,7 +115,8 @@ fn row_status(view: &RunView, action: &ActionView, holder: Holder) -> RowStatus 
         .question
         .as_ref()
         .is_some_and(|asked| asked.action == Some(action.id));
-    let waits = asks || action.suspended.is_some();
+    let ruled = action.review.as_ref().map(|review| review.decision);
+    let waits = asks || action.suspended.is_some() || ruled == Some(Verb::Ask);
     match view.status(holder) {
         ShownStatus::Running => RowStatus::Running,
         ShownStatus::WaitingForUser if waits => RowStatus::Waiting,
@@ -200,16 +201,15 @@ fn what_came(view: &RunView, action: &ActionView, end: &End, target: &str) -> St
 
 /// Says how a command ended, and what it changed: `npm test exitCode=1`.
 fn command_end(view: &RunView, command: &str, end: &End) -> String {
+    let how = match (end.outcome, end.exit_code, end.signal, &end.error) {
+        (Outcome::Timeout, ..) => " timeout".to_owned(),
+        (_, Some(code), ..) => format!(" exitCode={code}"),
+        (_, None, Some(signal), _) => format!(" signal={signal}"),
+        (_, None, None, Some(failure)) => format!(" {}: {}", failure.kind, failure.message),
+        (_, None, None, None) => String::new(),
+    };
     let mut text = clip(command.trim(), LONGEST / 2);
-    if end.outcome == Outcome::Timeout {
-        text.push_str(" timeout");
-    } else if let Some(code) = end.exit_code {
-        text.push_str(&format!(" exitCode={code}"));
-    } else if let Some(signal) = end.signal {
-        text.push_str(&format!(" signal={signal}"));
-    } else if let Some(failure) = &end.error {
-        text.push_str(&format!(" {}: {}", failure.kind, failure.message));
-    }
+    text.push_str(&how);
     if let Some(changes) = changes(view, end) {
         text.push_str(", ");
         text.push_str(&changes);

@@ -16,7 +16,7 @@ const PIECE: usize = 60;
 /// How many lines a part may take on a terminal.
 const PART_LINES: usize = 3;
 /// How many root causes a text shows; JSON has all.
-const SHOWN_CAUSES: usize = 3;
+const SHOWN_CAUSES: usize = 2;
 
 /// A post-mortem of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -182,6 +182,11 @@ pub fn render(report: &PostMortem, width: Width) -> String {
         parts.push((title, cause.as_str()));
         title = "";
     }
+    let more = match causes.len().saturating_sub(SHOWN_CAUSES) {
+        0 => None,
+        hidden => Some(language.pick(format!("and {hidden} more"), format!("另有 {hidden} 条"))),
+    };
+    parts.extend(more.iter().map(|more| ("", more.as_str())));
     parts.push((language.pick("Regression plan", "回归方案"), plan.as_str()));
     let indent = parts.iter().map(|(title, _)| width_of(title)).fold(0, usize::max) + 2;
     parts

@@ -286,19 +286,16 @@ fn claimed_while_red(view: &RunView, kind: Kind, language: Language) -> Option<F
                     .to_owned(),
             ),
         ),
-        Some(review) => (
-            language.pick(
+        Some(review) => {
+            let (done, allowed) = (review.pushed_back, view.settings.push_back);
+            let sentence = language.pick(
                 format!(
-                    "claimed while red; the gate caught it, after {} push-backs",
-                    review.pushed_back
+                    "claimed while red; the gate caught it and had pushed back {done} of {allowed} times"
                 ),
-                format!(
-                    "测试为红时声称完成；门禁已拦截，此前退回 {} 次",
-                    review.pushed_back
-                ),
-            ),
-            None,
-        ),
+                format!("测试为红时声称完成；门禁已拦截，此前退回 {done}/{allowed} 次"),
+            );
+            (sentence, None)
+        }
         None => (
             language
                 .pick(

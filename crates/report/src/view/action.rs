@@ -118,10 +118,13 @@ impl ActionView {
         }
     }
 
-    /// Returns the event that a reader should look at: the end, or as far as the action came.
+    /// Returns the event that a reader should look at: the refusal, the end, or as far as the action came.
     pub(crate) fn telling_event(&self) -> Seq {
         let end = self.end.as_ref().map(|end| end.seq);
         let review = self.review.as_ref().map(|review| review.seq);
+        if let Some(refusal) = review.filter(|_| self.is_refused()) {
+            return refusal;
+        }
         let started = self.started.as_ref().map(|start| start.seq);
         end.or_else(|| started.max(review)).unwrap_or(self.asked)
     }

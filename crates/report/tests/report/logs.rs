@@ -66,7 +66,7 @@ pub(crate) fn seed(setup: Setup) -> Log {
     log.finish(
         StopReason::ValidationFailed,
         Some(CLAIM),
-        "the last `npm test` failed with exit code 1 (event 38)",
+        "the last `npm test` failed with exit code 1 (event 34)",
         Some(judged),
     );
     log
