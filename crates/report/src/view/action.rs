@@ -82,7 +82,7 @@ impl ActionView {
     pub(crate) fn target(&self) -> String {
         let about = [
             self.command(),
-            self.path(),
+            self.path().map(|path| path.strip_prefix("./").unwrap_or(path)),
             self.arg("pattern"),
             self.arg("question"),
         ];

@@ -213,9 +213,9 @@ fn every_kind_of_tool_has_its_own_evidence() {
     Step  Tool         Status  Permission  Evidence                         Took        Event
     1     read_file    ok      allow       src/a.ts const a = 1             1 ms        8
     1     read_file    ok      allow       src/a.ts                         1 ms        14
-    1     read_file    error   allow       ./src/a.ts: no such file         5 ms        20
+    1     read_file    error   allow       src/a.ts: no such file           5 ms        20
     1     list_files   ok      allow       no files                         1 ms        26
-    1     edit_text    ok      allow       ./src/a.ts: nothing changed      1 ms        32
+    1     edit_text    ok      allow       src/a.ts: nothing changed        1 ms        32
     1     search_text  ok      allow       add: src/a.ts:1: add             1 ms        38
     1     shell        error   allow       sleep 99 timeout                 1 min 00 s  44
     1     shell        error   allow       sleep 99 signal=9                3 min 05 s  50
