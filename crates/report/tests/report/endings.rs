@@ -158,7 +158,6 @@ fn an_action_that_the_policy_asks_about_waits() {
     log.step(1);
     let id = log.ask("shell", json!({"command": "make install"}));
     log.review(id, "shell", Verb::Ask, "a person must say so");
-    log.question(id, "May `make install` run?");
     log.ask("list_files", json!({"path": "."}));
     log.leave(StopReason::WaitingForUser);
     insta::assert_snapshot!(
@@ -166,7 +165,7 @@ fn an_action_that_the_policy_asks_about_waits() {
         @r#"
     Step  Tool        Status   Permission  Evidence                          Took  Event
     1     shell       waiting  ask         make install: waits for its user  -     6
-    1     list_files  not_run  -           .: not reached                    -     8
+    1     list_files  not_run  -           .: not reached                    -     7
     "#
     );
 }
@@ -364,6 +363,38 @@ fn cut_list() -> Log {
         }
     }
     log
+}
+
+#[test]
+fn the_gate_s_own_reason_comes_before_a_red_run() {
+    let mut log = Log::new("make npm test pass", USUAL);
+    log.step(1);
+    log.act(
+        "shell",
+        json!({"command": "npm test"}),
+        tested("red", 1, &[], None),
+    );
+    log.answer("done");
+    let judged = verdict("failed", true, "tests_deleted", "a.test.ts was removed");
+    log.judge(&judged, ValidationRuling::Fail, 2);
+    log.finish(StopReason::ValidationFailed, Some("done"), "", Some(judged));
+    let explained = attribution::explain(&log.view(), Holder::Nobody, Language::En);
+    let said: Vec<(Kind, &str)> = explained
+        .findings
+        .iter()
+        .map(|finding| (finding.kind, finding.sentence.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Kind::DirectFailure, "tests_deleted: a.test.ts was removed"),
+            (
+                Kind::Observed,
+                "claimed while red; the gate caught it and had pushed back 2 of 2 times"
+            ),
+        ]
+    );
+    assert_eq!(explained.root_cause, RootCause::Undetermined);
 }
 
 #[test]
