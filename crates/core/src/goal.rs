@@ -439,6 +439,11 @@ pub(crate) fn is_test_path(path: &str) -> bool {
         || name.ends_with("test.php")
 }
 
+/// Full-width and typographic punctuation: `\u{ff0c}` is the comma between Chinese clauses.
+fn is_wide_punctuation(c: char) -> bool {
+    matches!(u32::from(c), 0x2010..=0x205e | 0x3000..=0x303f | 0xff01..=0xff0f | 0xff1a..=0xff20 | 0xff3b..=0xff40 | 0xff5b..=0xff65)
+}
+
 fn is_cjk(c: char) -> bool {
     matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff)
 }
@@ -473,7 +478,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         if inside && start.is_none() {
             start = Some((at, cjk));
         }
-        if matches!(c, ';' | ',' | '!' | '?' | '。' | ',' | ';' | '、' | '\n') {
+        if matches!(c, ';' | ',' | '!' | '?' | '\n') || is_wide_punctuation(c) {
             new_clause = true;
         }
     }
@@ -627,31 +632,9 @@ fn ci_green(tokens: &[Token<'_>], lower: &str) -> bool {
 fn named_paths(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     let breaks = |c: char| {
-        c.is_whitespace()
-            || is_cjk(c)
-            || matches!(
-                c,
-                '`' | '"'
-                    | '\''
-                    | '('
-                    | ')'
-                    | ','
-                    | ';'
-                    | ','
-                    | '。'
-                    | '、'
-                    | ';'
-                    | '“'
-                    | '”'
-                    | '「'
-                    | '」'
-                    | '<'
-                    | '>'
-                    | '['
-                    | ']'
-                    | '?'
-                    | '!'
-            )
+        let punctuation =
+            c.is_ascii_punctuation() && !matches!(c, '.' | '_' | '-' | '/' | '@' | '+' | ':' | '~');
+        c.is_whitespace() || is_cjk(c) || is_wide_punctuation(c) || punctuation
     };
     for word in text.split(breaks) {
         let path = word.split("::").next().unwrap_or(word);
@@ -771,8 +754,9 @@ fn command_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for raw in text.split(|c: char| c.is_whitespace() || is_cjk(c)) {
         let clean = raw.trim_start_matches(['"', '\'', '(', '“', '「']);
-        let end =
-            clean.trim_end_matches(['"', '\'', ')', ',', ';', '!', '?', '”', '」', ',', '。', ';', ':']);
+        let closes =
+            |c: char| matches!(c, '"' | '\'' | ')' | ',' | ';' | '!' | '?' | ':') || is_wide_punctuation(c);
+        let end = clean.trim_end_matches(closes);
         let end = match end.ends_with("...") {
             true => end,
             false => end.trim_end_matches('.'),
@@ -797,6 +781,18 @@ fn longest_command(words: &[String]) -> Option<(String, usize)> {
         "v", "behave", "robot", "testing", "trial", "check", "fish", "time", "watch", "env",
     ]
     .contains(&program);
+    // "make go test pass": `go` is no target of make.
+    let takes_target = matches!(
+        program,
+        "make" | "just" | "rake" | "ant" | "gulp" | "grunt" | "invoke" | "inv"
+    );
+    if takes_target
+        && !words
+            .get(1)
+            .is_some_and(|target| is_test_line(&format!("{first} {target}")))
+    {
+        return None;
+    }
     let path_like = |word: &String| {
         word.starts_with('-')
             || word.contains('/')
@@ -852,7 +848,7 @@ fn longest_command(words: &[String]) -> Option<(String, usize)> {
             return best;
         };
         // After a complete command only options and paths still belong to it.
-        if best.is_some() && !path_like(next) {
+        if prose || best.is_some() && !path_like(next) {
             return best;
         }
         candidate.push(' ');
@@ -881,7 +877,7 @@ mod tests {
             assert_eq!(seen, (mentions, red, commands.to_vec()), "{text}");
         };
         check("修复失败测试,让 npm test 通过。", true, false, &["npm test"]);
-        check("修复失败测试,让npm test通过", true, false, &["npm test"]);
+        check("修复失败测试\u{ff0c}让npm test通过。", true, false, &["npm test"]);
         check(
             "Fix the failing tests so that `npm test` passes.",
             true,

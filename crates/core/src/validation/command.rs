@@ -213,10 +213,13 @@ pub(super) fn script_run(runner: &'static str, argv: Vec<String>, scope: Scope) 
 
 /// Matches an argument vector without wrappers.
 pub(super) fn invocation(program: &str, argv: &[String]) -> Option<Invocation> {
+    // The shell's own `test`, and what prints instead of running; `script/test` is a file.
+    let is_path = argv.first().is_some_and(|word| word.contains(['/', '\\']));
     if matches!(
         program,
         "test" | "[" | "[[" | "echo" | "printf" | "cat" | "ls" | "grep" | "rg"
-    ) {
+    ) && !is_path
+    {
         return None;
     }
     let asks_for_help = |arg: &String| matches!(arg.as_str(), "--help" | "--version");
@@ -251,7 +254,7 @@ impl Args {
         let mut read = Self::default();
         let mut words = args.iter().peekable();
         while let Some(arg) = words.next() {
-            if arg == "--" || (arg.starts_with('+') && arg.len() > 1 && read.operands.is_empty()) {
+            if arg == "--" || (read.operands.is_empty() && is_toolchain(arg)) {
                 continue;
             }
             if !arg.starts_with('-') || arg.len() == 1 {
@@ -351,13 +354,22 @@ fn from_row(row: &'static Runner, program: &str, raw: &[String]) -> Option<Invoc
     if row.family == Family::Go && args.value(&["-run", "--run"]).is_some_and(matches_nothing) {
         return None;
     }
-    let filtered = operands_scope(row, operands);
+    let start: Vec<String> = args
+        .value(&["-s", "--start-directory"])
+        .filter(|_| row.name == "unittest")
+        .map(str::to_owned)
+        .into_iter()
+        .collect();
+    let filtered = operands_scope(row, operands).or_else(|| operands_scope(row, &start));
     if let Some(found) = filtered {
         scope = found;
     }
     let narrowed = args.any(row.narrow) && !only_a_build_directory(&args);
     if narrowed || operands.iter().any(|word| selects_by_variable(word)) {
         scope = Scope::Subset;
+    }
+    if row.name == "ginkgo" && args.any(&["-r", "--recursive"]) && scope == row.whole && !narrowed {
+        scope = Scope::All;
     }
     let watch = args.any(row.watch) || taken.iter().any(|word| row.watch.contains(&word.as_str()));
     if args.any(&["--watch"]) && row.name == "jest" {
@@ -374,6 +386,16 @@ fn from_row(row: &'static Runner, program: &str, raw: &[String]) -> Option<Invoc
         dir: args
             .value(&["-C", "--directory", "--cwd", "--prefix"])
             .map(str::to_owned),
+    })
+}
+
+/// `+nightly`, `+1.80`: cargo's choice of a toolchain, no operand.
+fn is_toolchain(arg: &str) -> bool {
+    arg.strip_prefix('+').is_some_and(|name| {
+        ["nightly", "stable", "beta"]
+            .iter()
+            .any(|channel| name.starts_with(channel))
+            || name.starts_with(|c: char| c.is_ascii_digit())
     })
 }
 
@@ -484,7 +506,7 @@ pub(super) fn path_scope(word: &str, bare_is_filter: bool) -> Scope {
         return Scope::All;
     }
     let trimmed = word.trim_start_matches("./").trim_end_matches('/');
-    let whole_glob = trimmed.contains("**") || trimmed.ends_with("/*");
+    let whole_glob = trimmed.contains('*');
     let last = trimmed.rsplit('/').next().unwrap_or(trimmed);
     let is_file =
         last.contains("::") || last.trim_start_matches('.').contains(['.', ':', '*']) && !whole_glob;

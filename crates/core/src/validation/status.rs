@@ -409,6 +409,7 @@ impl Walk {
                     .iter()
                     .skip_while(|arg| !matches!(arg.as_str(), "-exec" | "-execdir" | "-x"))
                     .skip(1)
+                    .filter(|arg| !matches!(arg.as_str(), ";" | "+" | "{}"))
                     .cloned()
                     .collect();
                 return self.argv(&inner, shell).overwritten();
@@ -435,11 +436,9 @@ impl Walk {
                     (Some(dir), Some(inside)) => Some(join(dir, &inside)),
                     (dir, inside) => inside.or_else(|| dir.clone()),
                 };
-                if shell
-                    .dir
-                    .as_deref()
-                    .is_some_and(|dir| !dir.starts_with('/') && !is_build_directory(dir))
-                {
+                if shell.dir.as_deref().is_some_and(|dir| {
+                    !dir.starts_with('/') && !dir.starts_with("..") && !is_build_directory(dir)
+                }) {
                     run.scope = Scope::Subset;
                 }
                 if self.found.len() < MAX_FOUND {

@@ -383,11 +383,12 @@ pub(super) fn package_script(program: &str, raw: &[String]) -> Option<Invocation
         "test" => argv.push("test".to_owned()),
         name => argv.extend(["run".to_owned(), name.to_owned()]),
     }
-    let own_flags = own.iter().take_while(|arg| arg.as_str() != name).filter(|_| part);
-    let own_flags: Vec<String> = own_flags
-        .filter(|arg| arg.starts_with('-') || arg.contains('/'))
-        .cloned()
-        .collect();
+    let verbs = ["run", "run-script", "test", "t", "tst"];
+    let chosen = own
+        .iter()
+        .take_while(|arg| arg.as_str() != name)
+        .filter(|arg| part && !verbs.contains(&arg.as_str()));
+    let own_flags: Vec<String> = chosen.cloned().collect();
     argv.extend(normalised("", rest).into_iter().skip(1));
     argv.extend(own_flags);
     Some(Invocation {
@@ -510,12 +511,11 @@ pub(super) fn interpreted(program: &str, args: &[String]) -> Option<Invocation> 
             }
             let file = args.iter().rfind(|arg| !arg.starts_with('-'))?;
             let whole = base(file) == "runtests.jl" || base(file) == "testthat.R";
+            if whole {
+                return Some(script_run(runner, normalised(program, args), Scope::All));
+            }
             let run = script_file(file, &[]).filter(|_| file.contains('.'))?;
-            Some(script_run(
-                runner,
-                normalised(program, args),
-                if whole { Scope::All } else { run.scope },
-            ))
+            Some(script_run(runner, normalised(program, args), run.scope))
         }
         "kotlinc" | "kotlin" => {
             let file = args.iter().find(|arg| arg.ends_with(".kts"))?;
@@ -599,7 +599,20 @@ fn python_run(program: &str, args: &[String]) -> Option<Invocation> {
             words = rest.get(1..).unwrap_or_default();
             continue;
         }
-        if first == "-c" || first == "-" {
+        if first == "-c" {
+            // Its result is only the exit status if the text hands it on.
+            let text = rest.first()?;
+            let tests = text.contains("pytest.main")
+                || text.contains("unittest.main")
+                || text.contains("pytest.cmdline");
+            let kept =
+                text.contains("exit(") || text.contains("SystemExit") || text.contains("unittest.main");
+            return tests.then(|| Invocation {
+                masks: !kept,
+                ..script_run("python-script", normalised("python", args), Scope::Unknown)
+            });
+        }
+        if first == "-" {
             return None;
         }
         if first.starts_with('-') {
@@ -667,6 +680,20 @@ pub(super) fn special(program: &str, raw: &[String]) -> Option<Invocation> {
             Some(Invocation {
                 zero_ok: scope == Scope::Subset && first != Some("run"),
                 ..script_run("nx", normalised(program, raw), scope)
+            })
+        }
+        "cargo" if first == Some("watch") => {
+            let what = args
+                .flags
+                .iter()
+                .position(|(name, _)| name == "-x" || name == "--exec")?;
+            let (_, value) = args.flags.get(what)?;
+            let text = value.clone().or_else(|| args.operands.get(1).cloned())?;
+            let tests = ["test", "t", "nextest"].contains(&text.split_whitespace().next()?);
+            tests.then(|| Invocation {
+                masks: true,
+                watch: true,
+                ..script_run("cargo", normalised(program, raw), Scope::All)
             })
         }
         "cmake" => {
