@@ -3,7 +3,15 @@
 //! A lexicon in eight languages, matched on words and not on letters: `latest`, `contest` and `attestation` are no tests, a
 //! `test-mode` flag is a feature, and "do not run the tests" waives them.
 
+mod lexicon;
+mod names;
+
 use crate::validation::recognise;
+use lexicon::{
+    ATTRIBUTIVE, CODE_VERBS, DIAGNOSE, DIAGNOSE_CJK, DOCS, DOCS_CJK, FAILING, LOOK, NEGATION, OTHER_TESTING,
+    OUTCOME, OUTCOME_CJK, RED_TEST_CJK, RUN, TEST_CJK, TEST_NAMES, TEST_WORDS, TEXT_VERBS, WAIVED_CJK, WHOLE,
+    WHOLE_CJK, WRITE,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a goal says about tests.
@@ -23,343 +31,6 @@ pub struct Goal {
     pub named_paths: Vec<String>,
 }
 
-/// Words that mean tests. CJK entries are matched as substrings, since those languages do not space their words.
-const TEST_WORDS: &[&str] = &[
-    // en
-    "test",
-    "tests",
-    "tested",
-    "testing",
-    "unittest",
-    "unittests",
-    "testsuite",
-    "testcase",
-    "testcases",
-    "spec",
-    "specs",
-    "pytest",
-    "jest",
-    "vitest",
-    "mocha",
-    "rspec",
-    "phpunit",
-    "unit-test",
-    "unit-tests",
-    "test-suite",
-    "junit",
-    "ctest",
-    "nextest",
-    // es, pt
-    "prueba",
-    "pruebas",
-    "teste",
-    "testes",
-    "testear",
-    "testar",
-    // de
-    "testen",
-    "testfall",
-    "testfälle",
-    "testlauf",
-    "unittests",
-    "modultest",
-    "modultests",
-    "komponententests",
-    "integrationstest",
-    "integrationstests",
-    "unit-tests",
-    "testsuiten",
-    // fr
-    "essais",
-    "tester",
-];
-const TEST_CJK: &[&str] = &[
-    "测试",
-    "測試",
-    "单测",
-    "單測",
-    "用例",
-    "テスト",
-    "試験",
-    "테스트",
-    "시험",
-];
-
-/// Words after `test` that make it the name of a thing: a test account is no test.
-const ATTRIBUTIVE: &[&str] = &[
-    "mode",
-    "flag",
-    "option",
-    "account",
-    "accounts",
-    "server",
-    "environment",
-    "env",
-    "page",
-    "user",
-    "users",
-    "button",
-    "key",
-    "token",
-    "card",
-    "drive",
-    "id",
-    "strip",
-    "kit",
-    "bed",
-    "bench",
-    "plan",
-    "score",
-    "scores",
-    "center",
-    "centre",
-    "tube",
-    "pilot",
-    "net",
-    "testnet",
-];
-
-/// Outcome words: the goal wants a state of the tests, not a text about them.
-const OUTCOME: &[&str] = &[
-    "pass",
-    "passes",
-    "passing",
-    "passed",
-    "green",
-    "fix",
-    "fixes",
-    "fixed",
-    "repair",
-    "succeed",
-    "succeeds",
-    "work",
-    "works",
-    "broken",
-    "flaky",
-    "unbreak",
-    "pasar",
-    "pasen",
-    "pase",
-    "arregla",
-    "arreglar",
-    "corrige",
-    "corregir",
-    "verde",
-    "grün",
-    "bestehen",
-    "repariere",
-    "behebe",
-    "beheben",
-    "korrigiere",
-    "durchlaufen",
-    "passer",
-    "passent",
-    "réparer",
-    "répare",
-    "corriger",
-    "vert",
-    "passem",
-    "passar",
-    "conserte",
-    "consertar",
-    "corrija",
-    "corrigir",
-];
-const OUTCOME_CJK: &[&str] = &[
-    "通过",
-    "通過",
-    "修复",
-    "修復",
-    "修好",
-    "修正",
-    "跑通",
-    "变绿",
-    "直し",
-    "直す",
-    "直して",
-    "通る",
-    "通す",
-    "パス",
-    "통과",
-    "고쳐",
-    "고치",
-    "수정",
-];
-
-/// Words that mean every test there is.
-const WHOLE: &[&str] = &[
-    "all", "suite", "every", "entire", "whole", "todas", "todos", "alle", "tous", "toutes",
-];
-const WHOLE_CJK: &[&str] = &["所有", "全部", "全て", "すべて", "모든"];
-
-/// Words that turn "run the tests" into "leave them".
-const NEGATION: &[&str] = &[
-    "not", "don't", "dont", "don’t", "never", "without", "no", "skip", "avoid", "nicht", "keine", "ohne",
-    "no", "sin", "sans", "pas", "não", "nao", "sem", "nunca", "jamais",
-];
-const RUN: &[&str] = &[
-    "run",
-    "running",
-    "execute",
-    "executing",
-    "start",
-    "launch",
-    "need",
-    "needed",
-    "necessary",
-    "require",
-    "bother",
-    "ausführen",
-    "laufen",
-    "ejecutes",
-    "ejecutar",
-    "corras",
-    "lance",
-    "lancer",
-    "exécute",
-    "exécuter",
-    "rode",
-    "rodar",
-    "execute",
-    "executar",
-    "for",
-    "any",
-    "with",
-];
-const WAIVED_CJK: &[&str] = &[
-    "不要运行测试",
-    "不要跑测试",
-    "别跑测试",
-    "别运行测试",
-    "不用跑测试",
-    "不用测试",
-    "无需测试",
-    "不需要测试",
-    "不必测试",
-    "不運行測試",
-    "テストは実行しない",
-    "テストを実行しない",
-    "テストは不要",
-    "テストしない",
-    "테스트를 실행하지",
-    "테스트는 실행하지",
-    "테스트 실행하지",
-    "테스트하지",
-];
-
-const FAILING: &[&str] = &[
-    "failing",
-    "red",
-    "fails",
-    "fail",
-    "broken",
-    "falla",
-    "falle",
-    "fallida",
-    "fehlschlagenden",
-    "fehlschlagender",
-    "fehlschlägt",
-    "échoue",
-    "échouant",
-    "falha",
-    "falhando",
-];
-const WRITE: &[&str] = &[
-    "write", "add", "create", "produce", "provide", "commit", "escribe", "añade", "agrega", "crea",
-    "schreibe", "schreib", "erstelle", "ergänze", "écris", "ajoute", "crée", "escreva", "adicione", "crie",
-];
-const DIAGNOSE: &[&str] = &[
-    "explain",
-    "why",
-    "diagnose",
-    "investigate",
-    "analyze",
-    "analyse",
-    "understand",
-    "describe",
-    "explica",
-    "explicar",
-    "porqué",
-    "erkläre",
-    "warum",
-    "explique",
-    "expliquer",
-    "pourquoi",
-    "explica",
-    "porque",
-];
-const DIAGNOSE_CJK: &[&str] = &[
-    "为什么",
-    "為什麼",
-    "解释",
-    "解釋",
-    "说明",
-    "分析",
-    "なぜ",
-    "原因",
-    "説明",
-    "왜",
-    "설명",
-];
-const RED_TEST_CJK: &[&str] = &[
-    "写一个失败的测试",
-    "写个失败的测试",
-    "添加一个失败的测试",
-    "编写一个失败的测试",
-    "新增一个失败的测试",
-    "失敗するテストを書",
-    "失敗するテストを追加",
-    "실패하는 테스트를 작성",
-    "실패하는 테스트를 추가",
-];
-
-/// Goals about texts.
-const DOCS: &[&str] = &[
-    "readme",
-    "readme.md",
-    "docs",
-    "documentation",
-    "document",
-    "changelog",
-    "docstring",
-    "docstrings",
-    "comment",
-    "comments",
-    "guide",
-    "tutorial",
-    "contributing.md",
-    "contributing",
-    "wiki",
-    "documenta",
-    "documentación",
-    "dokumentation",
-    "dokumentiere",
-    "documentação",
-];
-const DOCS_CJK: &[&str] = &["文档", "文檔", "说明书", "注释", "ドキュメント", "문서"];
-/// Goals that only look.
-const LOOK: &[&str] = &[
-    "list",
-    "count",
-    "show",
-    "summarize",
-    "summarise",
-    "which",
-    "what",
-    "where",
-    "how",
-    "find",
-    "describe",
-    "print",
-];
-
-/// Programs that are also English words: followed by prose they are no command.
-const PROSE: &[&str] = &[
-    "the", "a", "an", "it", "this", "that", "my", "our", "your", "these", "those", "whether", "if", "all",
-    "every", "each", "me", "you", "us", "in", "on", "of", "coverage", "cases", "files", "suite", "suites",
-    "runner",
-];
-
 #[derive(Debug, Clone, Copy)]
 struct Token<'a> {
     text: &'a str,
@@ -374,32 +45,36 @@ impl Goal {
         let text: String = text.chars().take(20_000).collect();
         let lower = text.to_lowercase();
         let tokens = tokens(&lower);
-        let mut goal = Self {
-            named_paths: named_paths(&text),
-            named_commands: named_commands(&text),
-            ..Self::default()
-        };
         let has = |words: &[&str]| tokens.iter().any(|token| words.contains(&token.text));
         let has_cjk = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let mentions = mentions(&tokens, &lower);
         let outcome = has(OUTCOME) || has_cjk(OUTCOME_CJK) || has_pair(&tokens, "make", FAILING);
+        let mentions = mentions(&tokens, &lower, outcome);
+        let mut goal = Self {
+            named_paths: names::paths(&text),
+            named_commands: names::commands(&text, outcome),
+            ..Self::default()
+        };
         let named_tests = goal
             .named_commands
             .iter()
             .any(|command| recognise(command).is_some());
         let named_test_path = goal.named_paths.iter().any(|path| is_test_path(path));
-        let about_docs = (has(DOCS) || has_cjk(DOCS_CJK)) && !outcome;
-        let only_looks =
-            tokens.first().is_some_and(|first| LOOK.contains(&first.text)) && !outcome && !named_tests;
-        goal.expects_failure = wants_red(&tokens, &lower)
-            || (has(DIAGNOSE) || has_cjk(DIAGNOSE_CJK))
-                && !wants_fix(&tokens, &lower)
-                && (!mentions.is_empty() || named_tests);
-        let waived = mentions.iter().all(|mention| mention.negated) && !mentions.is_empty() && !outcome
-            || has_cjk(WAIVED_CJK);
+        let changes_code = tokens
+            .iter()
+            .any(|token| CODE_VERBS.contains(&token.text) && !TEXT_VERBS.contains(&token.text));
+        let about_docs = (has(DOCS) || has_cjk(DOCS_CJK)) && !outcome && !changes_code;
+        let looks = tokens.first().is_some_and(|first| LOOK.contains(&first.text));
+        let only_looks = looks && !outcome && !named_tests && !has(CODE_VERBS);
+        let asks_why = asks_why(&tokens, &lower) && (!mentions.is_empty() || named_tests);
+        goal.expects_failure = wants_red(&tokens, &lower) || asks_why;
+        let negated = !mentions.is_empty() && mentions.iter().all(|mention| mention.negated);
+        let waived_cjk = has_cjk(WAIVED_CJK)
+            && !["通过", "通過", "跑通", "パス", "통과"]
+                .iter()
+                .any(|word| lower.contains(word));
+        let waived = negated && !outcome || waived_cjk;
         let asked = mentions.iter().any(|mention| !mention.negated)
-            || named_tests
-            || named_test_path
+            || (named_tests || named_test_path) && !negated
             || ci_green(&tokens, &lower);
         goal.mentions_tests = asked && !waived && !about_docs && !only_looks;
         goal.wants_all =
@@ -493,10 +168,17 @@ struct Mention {
     negated: bool,
 }
 
-fn mentions(tokens: &[Token<'_>], lower: &str) -> Vec<Mention> {
+fn mentions(tokens: &[Token<'_>], lower: &str, outcome: bool) -> Vec<Mention> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        if !TEST_WORDS.contains(&token.text) {
+        if !TEST_WORDS.contains(&token.text) && !(outcome && TEST_NAMES.contains(&token.text)) {
+            continue;
+        }
+        let previous = at
+            .checked_sub(1)
+            .and_then(|at| tokens.get(at))
+            .map_or("", |token| token.text);
+        if token.text == "testing" && OTHER_TESTING.contains(&previous) {
             continue;
         }
         let next = tokens
@@ -534,10 +216,8 @@ fn is_negated(tokens: &[Token<'_>], at: usize) -> bool {
     }
     let clause = tokens.get(start..end).unwrap_or_default();
     let negation = clause.iter().position(|token| NEGATION.contains(&token.text));
-    let skips = clause
-        .iter()
-        .take(at - start)
-        .any(|token| matches!(token.text, "skip" | "skipping"));
+    // "Skip the flaky test" changes a test, "skip running the tests" waives them.
+    let skips = clause.windows(2).any(|pair| matches!(pair, [a, b] if a.text.starts_with("skip") && !matches!(b.text, "running" | "executing")));
     let changes_kept = clause.iter().any(|token| {
         matches!(
             token.text,
@@ -566,31 +246,48 @@ fn has_pair(tokens: &[Token<'_>], first: &str, then: &[&str]) -> bool {
         .any(|pair| matches!(pair, [a, b] if a.text == first && then.contains(&b.text)))
 }
 
-/// "Write a failing test", "add a test that fails", "reproduce the bug with a red test".
+/// "Write a failing test", "add a test that fails", "reproduce the bug with a red test"; not "add a test for the failing login".
 fn wants_red(tokens: &[Token<'_>], lower: &str) -> bool {
     if RED_TEST_CJK.iter().any(|phrase| lower.contains(phrase)) {
         return true;
     }
-    let place = |words: &[&str], from: usize| {
-        tokens
-            .iter()
-            .skip(from)
-            .position(|token| words.contains(&token.text))
-            .map(|at| at + from)
-    };
     let Some(write) = tokens
         .iter()
         .position(|token| WRITE.contains(&token.text) || token.text == "reproduce")
     else {
         return false;
     };
-    let near = |at: usize| at > write && at - write <= 7;
-    let red = place(FAILING, write).filter(|at| near(*at));
-    let test = place(TEST_WORDS, write).filter(|at| near(*at));
-    match (red, test) {
-        (Some(red), Some(test)) => red.abs_diff(test) <= 3 && !wants_fix(tokens, lower),
-        (Some(_) | None, _) => false,
-    }
+    let near = tokens.iter().enumerate().skip(write + 1).take(12);
+    let word = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let is_test = |at: usize| TEST_WORDS.contains(&word(at));
+    let red = near.into_iter().any(|(at, token)| {
+        // "the failing tests" exist already.
+        let known = matches!(
+            word(at - 1),
+            "the" | "these" | "those" | "all" | "existing" | "every" | "currently" | "our" | "any"
+        );
+        let before = FAILING.contains(&token.text) && !known && (is_test(at + 1) || is_test(at + 2));
+        let verb =
+            |at: usize| FAILING.contains(&word(at)) && !matches!(word(at), "failing" | "red" | "broken");
+        let joined = |at: usize| {
+            matches!(
+                word(at),
+                "that" | "which" | "should" | "que" | "qui" | "der" | "die" | "must"
+            )
+        };
+        let behind = is_test(at) && (verb(at + 1) || joined(at + 1) && (verb(at + 2) || verb(at + 3)));
+        before || behind
+    });
+    red && !wants_fix(tokens, lower)
+}
+
+/// "Explain why the tests fail": the question leads, and nothing is to be changed.
+fn asks_why(tokens: &[Token<'_>], lower: &str) -> bool {
+    let leads = tokens.iter().take(4).any(|token| DIAGNOSE.contains(&token.text));
+    let head: String = lower.chars().take(12).collect();
+    let leads_cjk = DIAGNOSE_CJK.iter().any(|word| head.contains(word));
+    let changes = tokens.iter().any(|token| CODE_VERBS.contains(&token.text));
+    (leads || leads_cjk) && !changes && !wants_fix(tokens, lower)
 }
 
 fn wants_fix(tokens: &[Token<'_>], lower: &str) -> bool {
@@ -627,238 +324,6 @@ fn ci_green(tokens: &[Token<'_>], lower: &str) -> bool {
         || OUTCOME_CJK.iter().any(|word| lower.contains(word));
     let named_ci = tokens.iter().any(|token| token.text == "ci");
     ci && green && (named_ci || tokens.iter().any(|token| token.text == "green"))
-}
-
-fn named_paths(text: &str) -> Vec<String> {
-    let mut paths: Vec<String> = Vec::new();
-    let breaks = |c: char| {
-        let punctuation =
-            c.is_ascii_punctuation() && !matches!(c, '.' | '_' | '-' | '/' | '@' | '+' | ':' | '~');
-        c.is_whitespace() || is_cjk(c) || is_wide_punctuation(c) || punctuation
-    };
-    for word in text.split(breaks) {
-        let path = word.split("::").next().unwrap_or(word);
-        let path = path
-            .split(':')
-            .next()
-            .unwrap_or(path)
-            .trim_end_matches('.')
-            .trim_start_matches("./");
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let extension = name
-            .rsplit_once('.')
-            .filter(|(stem, _)| !stem.is_empty())
-            .map(|(_, extension)| extension);
-        let plain = path.chars().all(|c| c.is_alphanumeric() || "._-/@+".contains(c))
-            && path.chars().any(char::is_alphabetic);
-        let file = extension.is_some_and(|extension| {
-            (1..=5).contains(&extension.len())
-                && extension.chars().all(|c| c.is_ascii_alphanumeric())
-                && extension.starts_with(|c: char| c.is_ascii_alphabetic())
-        });
-        let directory = path.contains('/')
-            && !path.starts_with('/')
-            && !path.contains("..")
-            && !word.contains("://")
-            && path
-                .split('/')
-                .filter(|part| !part.is_empty())
-                .all(|part| part.len() > 1);
-        let abbreviation = matches!(path, "e.g" | "i.e" | "Node.js" | "node.js" | "Vue.js" | "Next.js");
-        if plain
-            && (file || directory)
-            && !abbreviation
-            && !word.starts_with("--")
-            && !paths.iter().any(|known| known == path)
-            && paths.len() < 32
-        {
-            paths.push(path.trim_end_matches('/').to_owned());
-        }
-    }
-    paths
-}
-
-/// Words of commands that check something and can be required: lint, types, build.
-const CHECKS: &[&str] = &[
-    "lint",
-    "typecheck",
-    "type-check",
-    "types",
-    "build",
-    "clippy",
-    "fmt",
-    "check",
-    "tsc",
-    "eslint",
-    "ruff",
-    "mypy",
-    "flake8",
-    "vet",
-    "golangci-lint",
-    "prettier",
-    "format",
-    "compile",
-    "pyright",
-    "biome",
-];
-
-/// True if `command` is a test run or a check whose success a goal can ask for.
-fn is_required(command: &str) -> bool {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let check = words.iter().take(4).any(|word| {
-        CHECKS
-            .iter()
-            .any(|check| word == check || word.split(':').any(|part| part == *check))
-    });
-    let shaped = command.len() <= 200
-        && words
-            .first()
-            .is_some_and(|first| first.starts_with(|c: char| c.is_ascii_lowercase() || c == '.'));
-    shaped && (recognise(command).is_some() || check && words.len() > 1)
-}
-
-fn named_commands(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut rest = String::new();
-    // What stands in backquotes is meant literally.
-    for (place, part) in text.split('`').enumerate() {
-        if place % 2 == 1 && part.len() <= 200 {
-            let command = part.trim();
-            if is_required(command) {
-                found.push(command.to_owned());
-                rest.push_str(" ; ");
-                continue;
-            }
-        }
-        rest.push_str(part);
-    }
-    let words = command_words(&rest);
-    let mut at = 0;
-    while at < words.len().min(2_000) {
-        let taken = longest_command(words.get(at..).unwrap_or_default());
-        if let Some((command, length)) = taken {
-            if !found.contains(&command) {
-                found.push(command);
-            }
-            at += length;
-        } else {
-            at += 1;
-        }
-    }
-    found.truncate(8);
-    found
-}
-
-/// Words that could be of a command; an empty word is a break.
-fn command_words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for raw in text.split(|c: char| c.is_whitespace() || is_cjk(c)) {
-        let clean = raw.trim_start_matches(['"', '\'', '(', '“', '「']);
-        let closes =
-            |c: char| matches!(c, '"' | '\'' | ')' | ',' | ';' | '!' | '?' | ':') || is_wide_punctuation(c);
-        let end = clean.trim_end_matches(closes);
-        let end = match end.ends_with("...") {
-            true => end,
-            false => end.trim_end_matches('.'),
-        };
-        words.push(end.to_owned());
-        if end.len() != clean.len() {
-            words.push(String::new());
-        }
-    }
-    words
-}
-
-fn longest_command(words: &[String]) -> Option<(String, usize)> {
-    let first = words.first().filter(|word| !word.is_empty() && word.len() < 60)?;
-    // A program is written in lower case; `Make` begins a sentence.
-    if !first.starts_with(|c: char| c.is_ascii_lowercase() || c == '.') || !first.is_ascii() {
-        return None;
-    }
-    let program = first.rsplit('/').next().unwrap_or(first);
-    let a_word = [
-        "test", "tests", "spec", "task", "act", "tap", "best", "move", "tester", "lab", "green", "m", "b",
-        "v", "behave", "robot", "testing", "trial", "check", "fish", "time", "watch", "env",
-    ]
-    .contains(&program);
-    // "make go test pass": `go` is no target of make.
-    let takes_target = matches!(
-        program,
-        "make" | "just" | "rake" | "ant" | "gulp" | "grunt" | "invoke" | "inv"
-    );
-    if takes_target
-        && !words
-            .get(1)
-            .is_some_and(|target| is_test_line(&format!("{first} {target}")))
-    {
-        return None;
-    }
-    let path_like = |word: &String| {
-        word.starts_with('-')
-            || word.contains('/')
-            || word.contains("::")
-            || word.contains(':')
-            || word.contains('.')
-    };
-    if a_word || (first.contains('.') && !first.contains('/')) {
-        return None;
-    }
-    let mut best = None;
-    let mut candidate = first.clone();
-    let mut length = 1;
-    loop {
-        let next = words.get(length);
-        let prose = next.is_some_and(|next| PROSE.contains(&next.as_str()));
-        let bare = length == 1;
-        let known_alone = !bare
-            || matches!(
-                program,
-                "pytest"
-                    | "vitest"
-                    | "phpunit"
-                    | "rspec"
-                    | "ctest"
-                    | "tox"
-                    | "nosetests"
-                    | "mocha"
-                    | "jest"
-                    | "gotestsum"
-            );
-        let ambiguous = matches!(
-            program,
-            "make"
-                | "just"
-                | "go"
-                | "mix"
-                | "forge"
-                | "swift"
-                | "dart"
-                | "rake"
-                | "node"
-                | "bun"
-                | "ant"
-                | "gradle"
-                | "crystal"
-                | "stack"
-        );
-        if known_alone && !(ambiguous && prose) && is_test_line(&candidate) {
-            best = Some((candidate.clone(), length));
-        }
-        let Some(next) = next.filter(|next| !next.is_empty() && next.is_ascii() && length < 8) else {
-            return best;
-        };
-        // After a complete command only options and paths still belong to it.
-        if prose || best.is_some() && !path_like(next) {
-            return best;
-        }
-        candidate.push(' ');
-        candidate.push_str(next);
-        length += 1;
-    }
-}
-
-fn is_test_line(candidate: &str) -> bool {
-    recognise(candidate).is_some_and(|command| command.runner != "script" && command.runner != "gtest")
 }
 
 #[cfg(test)]

@@ -37,12 +37,11 @@ fn shape(pattern: &str) -> Option<Regex> {
 }
 
 /// `3 failed`, `1 failing`, `12 passed`, `2 skipped`: number before word.
-static COUNT_WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    shape(r"(?i)\b(\d{1,9})\s+(?:tests?\s+|examples?\s+|specs?\s+|assertions?\s+)?([a-z]+)")
-});
+static COUNT_WORD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| shape(r"(?i)\b(\d{1,9})\s+(?:(tests?|examples?|specs?)\s+)?([a-z]+)"));
 /// `Failures: 2`, `# pass 3`, `fail 0`: word before number.
 static WORD_COUNT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| shape(r"(?i)\b([a-z]+(?: run)?)\s*[:=]?\s+(\d{1,9})\b"));
+    LazyLock::new(|| shape(r"(?i)\b([a-z]+(?: run)?)(?:\s*[:=]\s*|\s+)(\d{1,9})\b"));
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
@@ -118,7 +117,7 @@ const NOTHING_FOUND: &[&str] = &[
 pub(super) fn read(runner: &str, output: &str) -> Summary {
     let mut summary = Summary::default();
     let (mut packages, mut without_tests) = (0_u64, 0_u64);
-    let (mut tasks_done, mut tasks_current) = (0_u64, 0_u64);
+    let (mut tasks_done, mut tasks_current, mut tasks_empty) = (0_u64, 0_u64, 0_u64);
     let mut total = None;
     for line in output.lines() {
         // A longer line is no summary; cutting keeps this linear on any output.
@@ -129,6 +128,7 @@ pub(super) fn read(runner: &str, output: &str) -> Summary {
         summary.snapshots_written |= (lower.contains("snapshot")
             && (lower.contains("updated") || lower.contains("written")))
             || lower.contains("snapshots accepted");
+        summary.nothing_found |= lower == "1..0" || lower.starts_with("1..0 #");
         if NOTHING_FOUND.iter().any(|phrase| lower.contains(phrase)) {
             let one_package = lower.starts_with("ok ") || lower.starts_with("ok\t") || lower.starts_with('?');
             summary.nothing_found |= !one_package;
@@ -140,7 +140,9 @@ pub(super) fn read(runner: &str, output: &str) -> Summary {
             && !lower.contains("compile")
             && !lower.contains("resources")
         {
-            if lower.ends_with("up-to-date") || lower.ends_with("no-source") {
+            if lower.ends_with("no-source") {
+                tasks_empty += 1;
+            } else if lower.ends_with("up-to-date") {
                 tasks_current += 1;
             } else {
                 tasks_done += 1;
@@ -175,6 +177,7 @@ pub(super) fn read(runner: &str, output: &str) -> Summary {
     if without_tests > 0 && summary.packages_ok == 0 && summary.counts.passed == 0 {
         summary.nothing_found = true;
     }
+    summary.nothing_found |= tasks_empty > 0 && tasks_done == 0 && tasks_current == 0;
     summary.up_to_date = tasks_current > 0 && tasks_done == 0 && summary.counts.lines == 0;
     summary
 }
@@ -261,7 +264,11 @@ fn summary_line(line: &str, lower: &str) -> Option<(Counts, Option<u64>)> {
         "ran ",
         "tests run",
         "finished in",
-        "   tests ",
+        "ok |",
+        "failed |",
+        "passing:",
+        "failing:",
+        "pending:",
         "pass rate",
         "runs:",
         "total:",
@@ -271,51 +278,107 @@ fn summary_line(line: &str, lower: &str) -> Option<(Counts, Option<u64>)> {
     if is_suites || !(digit_first || heads.iter().any(|head| lower_body.starts_with(head))) {
         return None;
     }
-    let mut counts = Counts::default();
-    let mut total = None;
-    let mut seen = false;
-    let mut put = |kind: Kind, number: u64, counts: &mut Counts| {
-        seen = true;
+    let marks = [
+        "Failures:",
+        "Errors:",
+        "Failed:",
+        "Passed:",
+        "Assertions:",
+        "Skipped:",
+    ];
+    let words_first = lower_body.starts_with("# ")
+        || lower_body.starts_with('\u{2139}')
+        || lower_body.contains("(skipped=")
+        || lower_body.starts_with("failed (")
+        || lower_body.starts_with("total tests:")
+        || marks.iter().any(|mark| body.contains(mark))
+        || starts_with_named_count(body);
+    let (mut counts, total) = match lower_body.split_once("% tests passed, ") {
+        Some((_, rest)) => ctest_line(rest)?,
+        None if words_first => named_counts(body)?,
+        None => plain_counts(body, digit_first)?,
+    };
+    counts.red = lower_body.starts_with("test result: failed") || lower_body.starts_with("failed!");
+    Some((counts, total))
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    counts: Counts,
+    total: Option<u64>,
+    seen: bool,
+}
+
+impl Tally {
+    fn put(&mut self, kind: Kind, number: u64) {
+        self.seen = true;
+        let counts = &mut self.counts;
         match kind {
             Kind::Passed => counts.passed = counts.passed.saturating_add(number),
             Kind::Failed => counts.failed = counts.failed.saturating_add(number),
             Kind::Skipped => counts.skipped = counts.skipped.saturating_add(number),
-            Kind::Total => total = Some(number),
-        }
-    };
-    let colon_style = WORD_COUNT.as_ref().is_some_and(|shape| {
-        lower_body.starts_with("# ")
-            || lower_body.starts_with('ℹ')
-            || body.contains("Failures:")
-            || body.contains("Errors:")
-            || body.contains("Failed:")
-            || body.contains("Passed:")
-            || lower_body.starts_with("total tests:")
-            || shape.captures(body).is_some_and(|found| {
-                found
-                    .get(1)
-                    .is_some_and(|word| kind(word.as_str()).is_some_and(|kind| kind != Kind::Total))
-                    && found.get(0).is_some_and(|all| all.start() == 0)
-            })
-    });
-    let (pattern, word_at, number_at) = if colon_style {
-        (&WORD_COUNT, 1, 2)
-    } else {
-        (&COUNT_WORD, 2, 1)
-    };
-    for found in pattern.as_ref()?.captures_iter(body) {
-        let (Some(word), Some(number)) = (found.get(word_at), found.get(number_at)) else {
-            continue;
-        };
-        if let (Some(kind), Ok(number)) = (kind(word.as_str()), number.as_str().parse()) {
-            put(kind, number, &mut counts);
+            Kind::Total => self.total = Some(number),
         }
     }
-    // `OK (9 tests, 20 assertions)`, `Ran 3 tests in 0.1s`: no other count on the line.
-    let failed_word = lower_body.starts_with("test result: failed") || lower_body.starts_with("failed!");
-    counts.red = failed_word;
-    let prose = digit_first && !seen;
-    (seen && !prose).then_some((counts, total))
+
+    fn done(self) -> Option<(Counts, Option<u64>)> {
+        self.seen.then_some((self.counts, self.total))
+    }
+}
+
+/// `0 tests failed out of 12`, behind `100% tests passed, `.
+fn ctest_line(rest: &str) -> Option<(Counts, Option<u64>)> {
+    let mut tally = Tally::default();
+    tally.put(Kind::Failed, rest.split_whitespace().next()?.parse().ok()?);
+    tally.put(Kind::Total, rest.split_whitespace().last()?.parse().ok()?);
+    tally.done()
+}
+
+/// `Failing: 1`, `Passed: Total 12`: the line begins with a word that counts.
+fn starts_with_named_count(body: &str) -> bool {
+    let found = WORD_COUNT.as_ref().and_then(|shape| shape.captures(body));
+    found.is_some_and(|found| {
+        let first = found.get(0).is_some_and(|all| all.start() == 0);
+        let counts = found.get(1).and_then(|word| kind(word.as_str()));
+        first && counts.is_some_and(|kind| kind != Kind::Total)
+    })
+}
+
+fn named_counts(body: &str) -> Option<(Counts, Option<u64>)> {
+    let mut tally = Tally::default();
+    for found in WORD_COUNT.as_ref()?.captures_iter(body) {
+        let word = found.get(1).and_then(|word| kind(word.as_str()));
+        let number = found.get(2).and_then(|number| number.as_str().parse().ok());
+        if let (Some(kind), Some(number)) = (word, number) {
+            tally.put(kind, number);
+        }
+    }
+    tally.done()
+}
+
+fn plain_counts(body: &str, digit_first: bool) -> Option<(Counts, Option<u64>)> {
+    let mut tally = Tally::default();
+    for found in COUNT_WORD.as_ref()?.captures_iter(body) {
+        // `Ran 2 tests in`: the word behind says nothing, the one before it does.
+        let word = found.get(3).and_then(|word| kind(word.as_str()));
+        let counted = word.or(found.get(2).map(|_| Kind::Total));
+        let number = found.get(1).and_then(|number| number.as_str().parse().ok());
+        let (Some(kind), Some(number), Some(all)) = (counted, number, found.get(0)) else {
+            continue;
+        };
+        // "3 errors found in fixtures" is prose, "3 errors, 2 passed" a summary.
+        let after = body.get(all.end()..).unwrap_or_default().trim_start();
+        let ends = after.is_empty()
+            || after.starts_with([',', '|', '(', ';', '.', ':', '/', '-'])
+            || ["in ", "and ", "out of "]
+                .iter()
+                .any(|word| after.starts_with(word));
+        if digit_first && !tally.seen && !ends {
+            return None;
+        }
+        tally.put(kind, number);
+    }
+    tally.done()
 }
 
 /// Signs that the environment and not the code is at fault: a closed list.
