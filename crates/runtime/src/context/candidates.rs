@@ -380,7 +380,8 @@ fn resolve<'a>(inventory: &'a Inventory, name: &str) -> Resolved<'a> {
         return Resolved::Files(vec![file]);
     }
     let folder = format!("{name}/");
-    if name == "."
+    if name.is_empty()
+        || name == "."
         || inventory
             .files()
             .iter()

@@ -440,6 +440,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_gitignore_counts_also_without_a_repository() {
+        let root = workspace(&[
+            (".gitignore", b"*.log\n"),
+            ("a.log", b"x"),
+            ("sub/.gitignore", b"!b.log\n"),
+            ("sub/b.log", b"x"),
+        ]);
+        let inventory = take_inventory(root.path()).unwrap();
+        assert_eq!(paths(&inventory), [".gitignore", "sub/.gitignore", "sub/b.log"]);
+        assert_eq!(inventory.ignored().gitignored, 1);
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_link_is_never_followed() {

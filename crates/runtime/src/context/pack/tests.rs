@@ -318,7 +318,7 @@ fn what_was_touched_named_or_red_decides_who_is_in() {
     // Named by the end of its path; a folder is no item; what is not there or outside says so.
     check(
         Case {
-            goal: named(&["math.ts", "src", "./none.ts", "../x.ts"]),
+            goal: named(&["math.ts", "src", "", "./none.ts", "../x.ts"]),
             ..Case::default()
         },
         &[
@@ -621,19 +621,35 @@ fn some_paths() -> impl Strategy<Value = Vec<String>> {
     )
 }
 
+/// Paths that may or may not be there, and some that are: `picks` count into the workspace.
+fn paths_of(memory: &Memory, free: Vec<String>, picks: &[usize]) -> Vec<String> {
+    let there = picks
+        .iter()
+        .filter_map(|pick| memory.0.keys().nth(pick % memory.0.len().max(1)));
+    free.into_iter().chain(there.cloned()).collect()
+}
+
+fn some_picks() -> impl Strategy<Value = Vec<usize>> {
+    proptest::collection::vec(0_usize..14, 0..4)
+}
+
 prop_compose! {
     fn situation()(
         memory in workspace(),
         budget in prop_oneof![0_u64..300, 0_u64..6000, Just(u64::MAX)],
-        goal in (any::<bool>(), some_paths()),
-        reads in some_paths(),
-        writes in some_paths(),
-        red in some_paths(),
+        goal in (any::<bool>(), some_paths(), prop_oneof![Just(vec![]), some_picks()]),
+        reads in (some_paths(), some_picks()),
+        writes in (some_paths(), some_picks()),
+        red in (some_paths(), some_picks()),
         on in any::<bool>(),
-    ) -> (Memory, u64, Goal, Vec<Touched>, Vec<String>, Linking) {
-        let goal = Goal { mentions_tests: goal.0, named_paths: goal.1, ..Goal::read("") };
+    ) -> (Memory, u64, GoalView, Vec<Touched>, Vec<String>, Linking) {
+        let named_paths = paths_of(&memory, goal.1, &goal.2);
+        let goal = GoalView { mentions_tests: goal.0, named_paths, ..GoalView::default() };
+        let reads = paths_of(&memory, reads.0, &reads.1);
         let reads = reads.iter().zip(1..).map(|(path, step)| touched(path, How::Read, step));
+        let writes = paths_of(&memory, writes.0, &writes.1);
         let writes = writes.iter().zip(2..).map(|(path, step)| touched(path, How::Written, step));
+        let red = paths_of(&memory, red.0, &red.1);
         (memory, budget, goal, reads.chain(writes).collect(), red, if on { Linking::On } else { Linking::Off })
     }
 }
