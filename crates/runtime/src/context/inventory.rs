@@ -10,6 +10,7 @@
 use crate::context::names::{FileKind, split_folder};
 use ignore::WalkBuilder;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub const MOST_FILES: usize = 50_000;
 /// Largest file in bytes that can be a candidate.
 pub const LARGEST_FILE: u64 = 1024 * 1024;
 /// A NUL byte among this many first ones makes a file binary, as git decides it.
-const BINARY_PROBE: u64 = 8 * 1024;
+const BINARY_PROBE: usize = 8 * 1024;
 
 /// Never entered, never counted: git's and our own bookkeeping.
 const BOOKKEEPING: &[&str] = &[".git", ".tracegate"];
@@ -196,7 +197,7 @@ pub fn take_inventory(root: &Path) -> Result<Inventory, InventoryError> {
         .git_exclude(true)
         .require_git(false)
         .follow_links(false)
-        .sort_by_file_path(Path::cmp)
+        .sort_by_file_name(OsStr::cmp)
         .filter_entry(|entry| {
             let name = entry.file_name().to_string_lossy();
             entry.depth() == 0 || !(BOOKKEEPING.contains(&&*name) || INSTALLED.contains(&&*name))
@@ -222,14 +223,15 @@ struct Walk<'a> {
     root: &'a Path,
     files: Vec<(String, u64)>,
     excluded: BTreeMap<String, DropReason>,
-    seen: BTreeSet<PathBuf>,
+    /// Spelled as the system does: comparing paths part by part is slow.
+    seen: BTreeSet<OsString>,
     folders: Vec<PathBuf>,
     over_cap: u64,
 }
 
 impl Walk<'_> {
     fn visit(&mut self, path: &Path, file_type: Option<FileType>) {
-        self.seen.insert(path.to_owned());
+        self.seen.insert(path.as_os_str().to_owned());
         let (name, clean) = relative(self.root, path);
         let Some(file_type) = file_type else {
             self.excluded.insert(name, DropReason::Unreadable);
@@ -271,7 +273,7 @@ impl Walk<'_> {
             };
             for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if BOOKKEEPING.contains(&&*name) || self.seen.contains(&path) {
+                if BOOKKEEPING.contains(&&*name) || self.seen.contains(path.as_os_str()) {
                     continue;
                 }
                 let reason = if INSTALLED.contains(&&*name) {
@@ -303,16 +305,24 @@ fn relative(root: &Path, path: &Path) -> (String, bool) {
 /// Returns a file's size, or why it can be no candidate.
 fn probe(path: &Path) -> Result<u64, DropReason> {
     let unreadable = |_: io::Error| DropReason::Unreadable;
-    let file = File::open(path).map_err(unreadable)?;
+    let mut file = File::open(path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     if bytes > LARGEST_FILE {
         return Err(DropReason::TooLarge);
     }
-    let mut head = Vec::new();
-    file.take(BINARY_PROBE)
-        .read_to_end(&mut head)
-        .map_err(unreadable)?;
-    if head.contains(&0) {
+    // Not `read_to_end`: it asks for the size again and reads once more to see the end.
+    let mut head = [0; BINARY_PROBE];
+    let wanted = usize::try_from(bytes).unwrap_or(BINARY_PROBE).min(BINARY_PROBE);
+    let mut filled = 0;
+    while let Some(rest) = head.get_mut(filled..wanted).filter(|rest| !rest.is_empty()) {
+        match file.read(rest) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Err(DropReason::Unreadable),
+        }
+    }
+    if head.iter().take(filled).any(|byte| *byte == 0) {
         return Err(DropReason::Binary);
     }
     Ok(bytes)
