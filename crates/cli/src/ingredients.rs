@@ -15,11 +15,12 @@ use tracegate::{
     live::{LiveSpans, NoLiveSpans},
     model::scripted::ScriptedModel,
     recorder::Sink,
-    session::{Surroundings, VERSION},
+    session::{Surroundings, VERSION, name_run},
     world::{RealWorld, World as _},
 };
 use tracegate_core::{
     fact::run::{Agent, Durability as Level, Limits, Settings, Switch},
+    ids::RunId,
     redact::Redactor,
 };
 use tracegate_store::{RealDisk, Store};
@@ -111,6 +112,11 @@ pub(crate) fn read_script(environment: &Environment, file: &std::path::Path) -> 
 }
 
 impl Ingredients {
+    /// Names the run.
+    pub(crate) fn name_run(&self) -> RunId {
+        name_run(&self.config.goal, &self.redactor, &RealWorld::default())
+    }
+
     /// Returns the surroundings of a session of this run.
     pub(crate) fn surroundings(&self, sinks: Vec<Box<dyn Sink>>, live: Option<Bridged>) -> Surroundings<'_> {
         Surroundings {

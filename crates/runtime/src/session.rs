@@ -116,12 +116,24 @@ pub struct Ending {
     pub evidence: String,
 }
 
+/// Names a new run after its goal, the day and chance. The goal is scrubbed first: a secret must not get into a file name.
+#[must_use]
+pub fn name_run(goal: &str, redactor: &Redactor, world: &dyn World) -> RunId {
+    let random = world.random().first_chunk().copied().unwrap_or_default();
+    RunId::build(redactor.scrub_text(goal.to_owned()).get(), world.wall(), random)
+}
+
 impl Session {
     /// Starts a run: creates its directory, its log and its first events.
     ///
     /// # Errors
     /// When the goal is empty, the workspace cannot be used or the run cannot be recorded.
-    pub fn start(around: Surroundings<'_>, config: &RunConfig, model: ModelInfo) -> Result<Self, StartError> {
+    pub fn start(
+        around: Surroundings<'_>,
+        run: RunId,
+        config: &RunConfig,
+        model: ModelInfo,
+    ) -> Result<Self, StartError> {
         if config.goal.trim().is_empty() {
             return Err(StartError::EmptyGoal);
         }
@@ -130,10 +142,7 @@ impl Session {
         let mut fingerprints = Fingerprints::new(around.redactor.clone());
         let observed = fingerprints.take(root.path()).map_err(workspace)?;
         let Surroundings { store, disk, redactor, world, sinks, live } = around;
-        let random = world.random().first_chunk().copied().unwrap_or_default();
-        // The goal names the run, so it must not carry a secret into a file name.
         let goal = redactor.scrub_text(config.goal.clone()).into_inner();
-        let run = RunId::build(&goal, world.wall(), random);
         let trace = config.join.map_or_else(|| TraceId::derive(&run), |(trace, _)| trace);
         let dir = store.create_run(&run)?;
         let log = LogWriter::create(&dir, disk, store.artifacts(), world.pid())?;

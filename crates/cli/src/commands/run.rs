@@ -59,17 +59,18 @@ pub(crate) fn record(
     export: &Endpoint,
     quiet: bool,
 ) -> Result<Ending, Failure> {
-    let endpoint = spans::endpoint(environment, export.url.as_deref())?;
+    let sending = spans::endpoint(environment, export.url.as_deref())?.map(spans::Sending::new);
     let live = spans::install_bridge(environment);
-    let around = ingredients.surroundings(ingredients.progress(environment, quiet), Some(live));
-    let session = Session::start(around, &ingredients.config, ingredients.model.info())?;
+    let run = ingredients.name_run();
+    let mut sinks = ingredients.progress(environment, quiet);
+    sinks.extend(sending.as_ref().map(|sending| sending.sink(&run)));
+    let session = Session::start(ingredients.surroundings(sinks, Some(live)), run, &ingredients.config, ingredients.model.info())?;
     let dir = ingredients.store.run(session.run())?;
-    let exporter = endpoint.map(|endpoint| spans::Sending::start(&endpoint, &dir)).transpose()?;
     let ending = block_on(session, ingredients);
     // Whatever came of the run, its spans are written: they are computed from what the log holds.
-    let written = spans::write(&ingredients.store, &dir, &ingredients.redactor);
-    if let Some(exporter) = exporter {
-        exporter.finish(&ingredients.redactor, dir.id());
+    let written = spans::write(&dir, &ingredients.redactor);
+    if let Some(sending) = sending {
+        sending.finish(&ingredients.redactor, dir.id());
     }
     let ending = ending?;
     written?;
