@@ -304,7 +304,7 @@ fn rules_fire_on_what_the_events_show_and_on_nothing_else() {
         (
             "read by its whole path",
             variant(
-                |log| log.act("read_file", read("/work/repo/src/a.test.ts"), ok("x", 1)),
+                |log| log.act("read_file", read("/srv/repo/src/a.test.ts"), ok("x", 1)),
                 true,
                 2,
             ),

@@ -87,7 +87,7 @@ impl Log {
             host_id: "h".to_owned(),
             resource: std::collections::BTreeMap::new(),
             semconv: "1".to_owned(),
-            workspace: "/work/repo".to_owned(),
+            workspace: "/srv/repo".to_owned(),
             policy: PolicyRef {
                 digest: digest(),
                 files: vec!["builtin".to_owned()],
