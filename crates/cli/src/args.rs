@@ -9,7 +9,12 @@ use tracegate_core::stop::Exit;
 ///
 /// Records what an agent saw, planned, was allowed and did, and never calls a run completed while its tests fail.
 #[derive(Debug, Parser)]
-#[command(name = "tracegate", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "tracegate",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -234,7 +239,9 @@ pub(crate) fn exit_codes() -> String {
 pub(crate) fn parse(environment: &Environment) -> Result<Cli, Exit> {
     use clap::{CommandFactory as _, FromArgMatches as _};
     let command = Cli::command().after_long_help(exit_codes());
-    let parsed = command.try_get_matches_from(&environment.args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = command
+        .try_get_matches_from(&environment.args)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
         // Clap's own printing goes to the right stream; if that is closed, nobody is left to be told.
         let _ = error.print();

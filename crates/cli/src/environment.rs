@@ -24,7 +24,10 @@ impl Environment {
         let vars: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        let columns = vars.get("COLUMNS").and_then(|columns| columns.parse().ok()).unwrap_or(100);
+        let columns = vars
+            .get("COLUMNS")
+            .and_then(|columns| columns.parse().ok())
+            .unwrap_or(100);
         Self {
             args: std::env::args_os().collect(),
             dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
@@ -36,7 +39,10 @@ impl Environment {
 
     /// Returns a variable that is set and not empty.
     pub(crate) fn var(&self, name: &str) -> Option<&str> {
-        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.vars
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     /// Returns where the store of work in `dir` lies: as told, as `TRACEGATE_STORE` says, the nearest one above, or a new one there.
@@ -46,7 +52,10 @@ impl Environment {
         }
         let dir = self.dir.join(dir);
         let dir = dir.canonicalize().unwrap_or(dir);
-        let nearest = dir.ancestors().map(|above| above.join(".tracegate")).find(|store| store.join("runs").is_dir());
+        let nearest = dir
+            .ancestors()
+            .map(|above| above.join(".tracegate"))
+            .find(|store| store.join("runs").is_dir());
         nearest.unwrap_or_else(|| dir.join(".tracegate"))
     }
 

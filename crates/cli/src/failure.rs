@@ -16,7 +16,11 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
-        Self { message: message.to_string(), help: None, exit }
+        Self {
+            message: message.to_string(),
+            help: None,
+            exit,
+        }
     }
 
     pub(crate) fn usage(message: impl Display) -> Self {
@@ -39,14 +43,21 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NoRun { .. } => Self::new(Exit::NotFound, error).help("tracegate runs list"),
-            StoreError::Read { .. } => Self::new(Exit::NotFound, error).help("name the store with --store DIR"),
-            StoreError::Write { .. } => {
-                Self::new(Exit::RecorderFailed, error).help("nothing was run; name a writable store with --store DIR")
+            StoreError::Read { .. } => {
+                Self::new(Exit::NotFound, error).help("name the store with --store DIR")
             }
+            StoreError::Write { .. } => Self::new(Exit::RecorderFailed, error)
+                .help("nothing was run; name a writable store with --store DIR"),
         }
     }
 }
@@ -55,8 +66,12 @@ impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Damaged { .. } | LogError::Newer { .. } => Self::new(Exit::Integrity, error),
-            LogError::Io { doing: "open", .. } => Self::new(Exit::NotFound, error).help("tracegate runs list"),
-            LogError::Lock(_) | LogError::Io { .. } | LogError::TooLong { .. } => Self::new(Exit::RecorderFailed, error),
+            LogError::Io { doing: "open", .. } => {
+                Self::new(Exit::NotFound, error).help("tracegate runs list")
+            }
+            LogError::Lock(_) | LogError::Io { .. } | LogError::TooLong { .. } => {
+                Self::new(Exit::RecorderFailed, error)
+            }
         }
     }
 }
@@ -76,8 +91,12 @@ impl From<RecorderError> for Failure {
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
-            StartError::EmptyGoal => Self::usage(error).help("tracegate run \"Fix the failing tests\" --script FILE"),
-            StartError::Workspace { .. } => Self::usage(error).help("name an existing directory with --dir DIR"),
+            StartError::EmptyGoal => {
+                Self::usage(error).help("tracegate run \"Fix the failing tests\" --script FILE")
+            }
+            StartError::Workspace { .. } => {
+                Self::usage(error).help("name an existing directory with --dir DIR")
+            }
             StartError::Recorder(error) => error.into(),
         }
     }

@@ -17,8 +17,7 @@ macro_rules! files {
     };
 }
 
-const TS: &[File] =
-    files!("ts": "README.md", "package.json", ".gitignore", "src/math.ts", "src/math.test.ts", "test-runner.mjs");
+const TS: &[File] = files!("ts": "README.md", "package.json", ".gitignore", "src/math.ts", "src/math.test.ts", "test-runner.mjs");
 const RUST: &[File] = files!(
     "rust": "README.md", "Cargo.toml", "Cargo.lock", ".gitignore", ".cargo/config.toml", "src/lib.rs", "src/math.rs",
     "tests/math.rs",
@@ -78,8 +77,11 @@ pub(crate) fn place(language: Language, dir: &Path) -> Result<Placed, Failure> {
         fs::write(&placed.policy, crate::policy::BUILT_IN)
     };
     write().map_err(|error| {
-        Failure::new(Exit::Usage, format!("cannot put the fixture into `{}`: {error}", dir.display()))
-            .help("name a directory that does not exist yet with --keep DIR")
+        Failure::new(
+            Exit::Usage,
+            format!("cannot put the fixture into `{}`: {error}", dir.display()),
+        )
+        .help("name a directory that does not exist yet with --keep DIR")
     })?;
     Ok(placed)
 }

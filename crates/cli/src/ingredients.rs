@@ -35,7 +35,11 @@ pub(crate) struct Ingredients {
 }
 
 /// Opens the store at `root`, creating it if need be, and the redactor that goes with it.
-pub(crate) fn open_store(environment: &Environment, root: &std::path::Path, workspace: &std::path::Path) -> Result<(Store, Redactor), Failure> {
+pub(crate) fn open_store(
+    environment: &Environment,
+    root: &std::path::Path,
+    workspace: &std::path::Path,
+) -> Result<(Store, Redactor), Failure> {
     let world = RealWorld::default();
     let store = Store::open(root, || world.random())?;
     let redactor = redactor(environment, &store, Some(workspace));
@@ -43,44 +47,81 @@ pub(crate) fn open_store(environment: &Environment, root: &std::path::Path, work
 }
 
 /// Returns the redactor of a store: its key, and the secrets of the environment and of the workspace's `.env`.
-pub(crate) fn redactor(environment: &Environment, store: &Store, workspace: Option<&std::path::Path>) -> Redactor {
+pub(crate) fn redactor(
+    environment: &Environment,
+    store: &Store,
+    workspace: Option<&std::path::Path>,
+) -> Redactor {
     let dot_env = workspace.and_then(read_dot_env);
-    Redactor::new(store.redaction_key().clone(), &print::registered(environment, dot_env.as_deref()))
+    Redactor::new(
+        store.redaction_key().clone(),
+        &print::registered(environment, dot_env.as_deref()),
+    )
 }
 
-#[expect(clippy::disallowed_methods, reason = "secrets of the workspace are registered here")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "secrets of the workspace are registered here"
+)]
 fn read_dot_env(workspace: &std::path::Path) -> Option<String> {
-    std::fs::read(workspace.join(".env")).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    std::fs::read(workspace.join(".env"))
+        .ok()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Puts a run together.
-pub(crate) fn gather(environment: &Environment, global: &Global, goal: &str, how: &How) -> Result<Ingredients, Failure> {
-    let workspace = environment.dir.join(global.dir.clone().unwrap_or_else(|| PathBuf::from(".")));
+pub(crate) fn gather(
+    environment: &Environment,
+    global: &Global,
+    goal: &str,
+    how: &How,
+) -> Result<Ingredients, Failure> {
+    let workspace = environment
+        .dir
+        .join(global.dir.clone().unwrap_or_else(|| PathBuf::from(".")));
     if goal.trim().is_empty() {
         return Err(tracegate::session::StartError::EmptyGoal.into());
     }
     if !workspace.is_dir() {
-        return Err(Failure::usage(format!("the workspace `{}` is not a directory", workspace.display()))
-            .help("name an existing directory with --dir DIR"));
+        return Err(Failure::usage(format!(
+            "the workspace `{}` is not a directory",
+            workspace.display()
+        ))
+        .help("name an existing directory with --dir DIR"));
     }
     let policy = policy::load(&environment.dir, &how.policy, how.allow_writes.as_deref())?;
     let model = read_script(environment, &how.script)?;
     let root = environment.store(global.store.as_deref(), &workspace);
     let (store, redactor) = open_store(environment, &root, &workspace)?;
-    let name = environment.var("OTEL_SERVICE_NAME").unwrap_or("tracegate").to_owned();
+    let name = environment
+        .var("OTEL_SERVICE_NAME")
+        .unwrap_or("tracegate")
+        .to_owned();
     let config = RunConfig {
         goal: goal.to_owned(),
         workspace,
         policy: policy.reference.clone(),
         grants: policy.grants.clone(),
-        limits: Limits { max_steps: how.max_steps, ..default_limits() },
+        limits: Limits {
+            max_steps: how.max_steps,
+            ..default_limits()
+        },
         settings: settings(how),
-        agent: Agent { name, version: VERSION.to_owned() },
+        agent: Agent {
+            name,
+            version: VERSION.to_owned(),
+        },
         join: None,
         resource: BTreeMap::new(),
         environment: environment.vars.clone(),
     };
-    Ok(Ingredients { store, redactor, config, policy, model })
+    Ok(Ingredients {
+        store,
+        redactor,
+        config,
+        policy,
+        model,
+    })
 }
 
 fn settings(how: &How) -> Settings {
@@ -104,10 +145,15 @@ fn settings(how: &How) -> Settings {
 
 /// Reads a cassette.
 #[expect(clippy::disallowed_methods, reason = "cassettes are read here")]
-pub(crate) fn read_script(environment: &Environment, file: &std::path::Path) -> Result<ScriptedModel, Failure> {
+pub(crate) fn read_script(
+    environment: &Environment,
+    file: &std::path::Path,
+) -> Result<ScriptedModel, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(environment.dir.join(file))
-        .map_err(|error| Failure::usage(format!("cannot read script `{name}`: {error}")).help("name a cassette with --script FILE"))?;
+    let text = std::fs::read_to_string(environment.dir.join(file)).map_err(|error| {
+        Failure::usage(format!("cannot read script `{name}`: {error}"))
+            .help("name a cassette with --script FILE")
+    })?;
     ScriptedModel::parse(&name, &text).map_err(|error| Failure::usage(&error).help(error.help()))
 }
 
@@ -125,7 +171,10 @@ impl Ingredients {
             redactor: self.redactor.clone(),
             world: Box::new(RealWorld::default()),
             sinks,
-            live: live.map_or_else(|| Box::new(NoLiveSpans) as Box<dyn LiveSpans>, |bridge| Box::new(bridge)),
+            live: live.map_or_else(
+                || Box::new(NoLiveSpans) as Box<dyn LiveSpans>,
+                |bridge| Box::new(bridge),
+            ),
         }
     }
 
@@ -134,6 +183,9 @@ impl Ingredients {
         if quiet {
             return Vec::new();
         }
-        vec![Box::new(Progress::new(self.redactor.clone(), environment.columns))]
+        vec![Box::new(Progress::new(
+            self.redactor.clone(),
+            environment.columns,
+        ))]
     }
 }

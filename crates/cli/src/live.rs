@@ -10,6 +10,13 @@ pub(crate) struct Bridged(pub(crate) BridgeHandle);
 
 impl LiveSpans for Bridged {
     fn open(&self, ids: SpanIds, kind: SpanKind) -> tracing::Span {
-        self.0.open(bridge::SpanIds { trace: ids.trace, span: ids.span, parent: ids.parent }, kind)
+        self.0.open(
+            bridge::SpanIds {
+                trace: ids.trace,
+                span: ids.span,
+                parent: ids.parent,
+            },
+            kind,
+        )
     }
 }

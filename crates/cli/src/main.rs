@@ -19,7 +19,9 @@ use tracegate_core::stop::Exit;
 fn main() -> ExitCode {
     let environment = environment::Environment::read();
     let exit = match args::parse(&environment) {
-        Ok(args) => commands::dispatch(&args, &environment).unwrap_or_else(|failure| failure.report(&environment)),
+        Ok(args) => {
+            commands::dispatch(&args, &environment).unwrap_or_else(|failure| failure.report(&environment))
+        }
         Err(exit) => exit,
     };
     ExitCode::from(exit.code())

@@ -26,10 +26,17 @@ pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) ->
     for file in files {
         let name = file.display().to_string();
         let bytes = std::fs::read(dir.join(file)).map_err(|error| {
-            Failure::usage(format!("cannot read policy `{name}`: {error}")).help("nothing was run; name a policy file with --policy FILE")
+            Failure::usage(format!("cannot read policy `{name}`: {error}"))
+                .help("nothing was run; name a policy file with --policy FILE")
         })?;
         let text = String::from_utf8(bytes).map_err(|error| {
-            let line = error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|byte| **byte == b'\n').count() + 1;
+            let line = error
+                .as_bytes()
+                .iter()
+                .take(error.utf8_error().valid_up_to())
+                .filter(|byte| **byte == b'\n')
+                .count()
+                + 1;
             Failure::usage(format!("{name}:{line}:1: the file is not UTF-8"))
         })?;
         sources.push(source(name, text));
@@ -37,7 +44,10 @@ pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) ->
     if sources.is_empty() {
         sources.push(source("builtin:default".to_owned(), BUILT_IN.to_owned()));
     }
-    let grants: Vec<Grant> = allow_writes.map(|glob| Grant::Writes((glob != "**").then(|| glob.to_owned()))).into_iter().collect();
+    let grants: Vec<Grant> = allow_writes
+        .map(|glob| Grant::Writes((glob != "**").then(|| glob.to_owned())))
+        .into_iter()
+        .collect();
     let policy = Policy::load(&sources, &grants).map_err(|error| {
         let failure = Failure::new(Exit::Usage, &error);
         match error.help() {
@@ -45,16 +55,39 @@ pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) ->
             None => failure.help("nothing was run"),
         }
     })?;
-    let digest = Digest::of(sources.iter().map(|source| source.text.as_str()).collect::<Vec<_>>().join("\0").as_bytes());
-    let reference = PolicyRef { digest, files: sources.into_iter().map(|source| source.name).collect() };
+    let digest = Digest::of(
+        sources
+            .iter()
+            .map(|source| source.text.as_str())
+            .collect::<Vec<_>>()
+            .join("\0")
+            .as_bytes(),
+    );
+    let reference = PolicyRef {
+        digest,
+        files: sources.into_iter().map(|source| source.name).collect(),
+    };
     let grants = allow_writes.map(|glob| PolicyGranted {
         grant: "writes".to_owned(),
-        pattern: if glob == "**" { String::new() } else { glob.to_owned() },
+        pattern: if glob == "**" {
+            String::new()
+        } else {
+            glob.to_owned()
+        },
         source: "command line".to_owned(),
     });
-    Ok(Loaded { policy, reference, grants: grants.into_iter().collect() })
+    Ok(Loaded {
+        policy,
+        reference,
+        grants: grants.into_iter().collect(),
+    })
 }
 
 fn source(name: String, text: String) -> Source {
-    Source { layer: Layer::User, name, text, trusted: true }
+    Source {
+        layer: Layer::User,
+        name,
+        text,
+        trusted: true,
+    }
 }

@@ -18,12 +18,18 @@ pub(crate) fn talk(text: &Scrubbed<String>) {
 
 /// Returns the secrets of the environment and of a `.env` file.
 pub(crate) fn registered(environment: &Environment, dot_env: Option<&str>) -> Vec<Registered> {
-    let of_env = environment.vars.iter().filter_map(|(name, value)| Registered::from_env(name, value));
+    let of_env = environment
+        .vars
+        .iter()
+        .filter_map(|(name, value)| Registered::from_env(name, value));
     let lines = dot_env.unwrap_or_default().lines();
     let of_file = lines.filter_map(|line| {
         let (name, value) = line.trim().trim_start_matches("export ").split_once('=')?;
         let value = value.trim().trim_matches(['"', '\'']);
-        Some(Registered { name: name.trim().to_owned(), value: value.to_owned() })
+        Some(Registered {
+            name: name.trim().to_owned(),
+            value: value.to_owned(),
+        })
     });
     of_env.chain(of_file).collect()
 }

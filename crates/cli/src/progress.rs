@@ -26,7 +26,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) const fn new(redactor: Redactor, columns: usize) -> Self {
-        Self { redactor, columns, actions: BTreeMap::new() }
+        Self {
+            redactor,
+            columns,
+            actions: BTreeMap::new(),
+        }
     }
 
     fn line(&self, text: &str) {
@@ -37,17 +41,30 @@ impl Progress {
     fn describe(&mut self, event: &Event) -> Option<String> {
         let step = event.step.map_or(0, |step| step.0);
         if let Fact::ContextBuildFinished(data) = &event.fact {
-            let mut files: Vec<&str> = data.included.iter().take(4).map(|item| item.path.as_str()).collect();
+            let mut files: Vec<&str> = data
+                .included
+                .iter()
+                .take(4)
+                .map(|item| item.path.as_str())
+                .collect();
             let more = data.included_total.saturating_sub(files.len() as u64);
             let rest = format!("{more} more");
             if more > 0 {
                 files.push(&rest);
             }
-            let files = if files.is_empty() { "nothing".to_owned() } else { files.join(", ") };
-            return Some(format!("{step:>2}  context: {files}  ({} of {} tokens)", data.used, data.budget));
+            let files = if files.is_empty() {
+                "nothing".to_owned()
+            } else {
+                files.join(", ")
+            };
+            return Some(format!(
+                "{step:>2}  context: {files}  ({} of {} tokens)",
+                data.used, data.budget
+            ));
         }
         if let (Fact::Action(data), Some(action)) = (&event.fact, event.action) {
-            self.actions.insert(action, (data.description.clone(), "-".to_owned()));
+            self.actions
+                .insert(action, (data.description.clone(), "-".to_owned()));
             return None;
         }
         if let (Fact::PermissionReviewFinished(data), Some(action)) = (&event.fact, event.action) {
@@ -61,8 +78,13 @@ impl Progress {
         if let (Fact::ToolExecuteFinished(data), Some(action)) = (&event.fact, event.action) {
             let (what, permission) = self.actions.remove(&action)?;
             let mark = if data.outcome == Outcome::Ok { "✓" } else { "✕" };
-            let exit = data.exit_code.map_or_else(String::new, |code| format!("  exit {code}"));
-            return Some(format!("    {mark} {what}  {permission}  {} ms{exit}", data.duration_ms));
+            let exit = data
+                .exit_code
+                .map_or_else(String::new, |code| format!("  exit {code}"));
+            return Some(format!(
+                "    {mark} {what}  {permission}  {} ms{exit}",
+                data.duration_ms
+            ));
         }
         if let Fact::ValidationReviewFinished(data) = &event.fact {
             let (mark, ruling) = match data.ruling {
@@ -70,7 +92,10 @@ impl Progress {
                 ValidationRuling::PushBack => ("✕", "closed, the agent is sent back"),
                 ValidationRuling::Fail => ("✕", "closed"),
             };
-            return Some(format!("    {mark} validation gate {ruling}: {}", data.verdict.explanation));
+            return Some(format!(
+                "    {mark} validation gate {ruling}: {}",
+                data.verdict.explanation
+            ));
         }
         None
     }

@@ -24,8 +24,18 @@ pub(crate) fn find(environment: &Environment, store: &Path, name: &str) -> Resul
 /// Reads a run.
 pub(crate) fn read(store: Store, dir: RunDir) -> Result<Found, Failure> {
     let (events, tail) = LogReader::open(&dir)?.read_all()?;
-    let holder = if RunLock::is_held(&dir.lock()) { Holder::Alive } else { Holder::Nobody };
-    Ok(Found { store, dir, events, tail, holder })
+    let holder = if RunLock::is_held(&dir.lock()) {
+        Holder::Alive
+    } else {
+        Holder::Nobody
+    };
+    Ok(Found {
+        store,
+        dir,
+        events,
+        tail,
+        holder,
+    })
 }
 
 fn resolve(environment: &Environment, store: &Path, name: &str) -> Result<(Store, RunDir), Failure> {
@@ -35,21 +45,42 @@ fn resolve(environment: &Environment, store: &Path, name: &str) -> Result<(Store
     let store = open(store)?;
     let runs = store.runs()?;
     if let Some(back) = recency(name) {
-        let none = || Failure::new(Exit::NotFound, format!("no run `{name}` in `{}`", store.root().display())).help("tracegate demo");
-        let dir = runs.len().checked_sub(back).and_then(|at| runs.get(at)).cloned().ok_or_else(none)?;
+        let none = || {
+            Failure::new(
+                Exit::NotFound,
+                format!("no run `{name}` in `{}`", store.root().display()),
+            )
+            .help("tracegate demo")
+        };
+        let dir = runs
+            .len()
+            .checked_sub(back)
+            .and_then(|at| runs.get(at))
+            .cloned()
+            .ok_or_else(none)?;
         return Ok((store, dir));
     }
     if let Some(dir) = runs.iter().find(|dir| dir.id().as_str() == name) {
         return Ok((store.clone(), dir.clone()));
     }
-    let fitting: Vec<&RunDir> = runs.iter().filter(|dir| dir.id().as_str().starts_with(name)).collect();
+    let fitting: Vec<&RunDir> = runs
+        .iter()
+        .filter(|dir| dir.id().as_str().starts_with(name))
+        .collect();
     match fitting.as_slice() {
         [dir] => Ok((store.clone(), (*dir).clone())),
-        [] => Err(Failure::new(Exit::NotFound, format!("no run `{name}` in `{}`", store.root().display()))
-            .help("tracegate runs list")),
+        [] => Err(Failure::new(
+            Exit::NotFound,
+            format!("no run `{name}` in `{}`", store.root().display()),
+        )
+        .help("tracegate runs list")),
         several => {
             let ids: Vec<&str> = several.iter().take(5).map(|dir| dir.id().as_str()).collect();
-            Err(Failure::usage(format!("`{name}` is the beginning of {} runs: {}", several.len(), ids.join(", "))))
+            Err(Failure::usage(format!(
+                "`{name}` is the beginning of {} runs: {}",
+                several.len(),
+                ids.join(", ")
+            )))
         }
     }
 }
@@ -58,7 +89,9 @@ fn resolve(environment: &Environment, store: &Path, name: &str) -> Result<(Store
 pub(crate) fn open(store: &Path) -> Result<Store, Failure> {
     if !store.is_dir() {
         let message = format!("there is no store at `{}`", store.display());
-        return Err(Failure::new(Exit::NotFound, message).help("tracegate demo, or name a store with --store DIR"));
+        return Err(
+            Failure::new(Exit::NotFound, message).help("tracegate demo, or name a store with --store DIR")
+        );
     }
     Ok(Store::read(store)?)
 }
@@ -67,13 +100,21 @@ pub(crate) fn open(store: &Path) -> Result<Store, Failure> {
 fn recency(name: &str) -> Option<usize> {
     match name.strip_prefix('@')? {
         "last" => Some(1),
-        back => back.strip_prefix('-').and_then(|back| back.parse().ok()).filter(|back| *back > 0),
+        back => back
+            .strip_prefix('-')
+            .and_then(|back| back.parse().ok())
+            .filter(|back| *back > 0),
     }
 }
 
 /// A directory of a run, or its log; the store is two levels up.
 fn by_path(environment: &Environment, name: &str) -> Result<(Store, RunDir), Failure> {
-    let missing = || Failure::new(Exit::NotFound, format!("`{name}` is not the directory or log of a run"));
+    let missing = || {
+        Failure::new(
+            Exit::NotFound,
+            format!("`{name}` is not the directory or log of a run"),
+        )
+    };
     let path = environment.dir.join(name);
     let path = if path.file_name().is_some_and(|file| file == "events.jsonl") {
         path.parent().map(Path::to_owned).ok_or_else(missing)?
@@ -81,7 +122,10 @@ fn by_path(environment: &Environment, name: &str) -> Result<(Store, RunDir), Fai
         path
     };
     let path = path.canonicalize().map_err(|_| missing())?;
-    let id: RunId = path.file_name().and_then(|name| name.to_str()?.parse().ok()).ok_or_else(missing)?;
+    let id: RunId = path
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok())
+        .ok_or_else(missing)?;
     let root = path.parent().and_then(Path::parent).ok_or_else(missing)?;
     let store = open(root)?;
     let dir = store.run(&id)?;

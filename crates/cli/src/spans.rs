@@ -29,7 +29,9 @@ pub(crate) fn endpoint(environment: &Environment, flag: Option<&str>) -> Result<
 pub(crate) fn install_bridge(environment: &Environment) -> Bridged {
     let (layer, handle) = bridge::layer();
     let lines = environment.var("TRACEGATE_LOG").map(|filter| {
-        tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_filter(EnvFilter::new(filter))
+        tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_filter(EnvFilter::new(filter))
     });
     // A second run in the same process, as in an eval, finds the subscriber installed already.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer).with(lines));
@@ -50,7 +52,9 @@ pub(crate) fn lines(projected: &Projected) -> Result<String, Failure> {
     };
     for span in &projected.spans {
         let line = jsonl::to_json_line(resource, span);
-        text.push_str(&line.map_err(|error| Failure::new(Exit::Internal, format!("cannot encode a span: {error}")))?);
+        text.push_str(
+            &line.map_err(|error| Failure::new(Exit::Internal, format!("cannot encode a span: {error}")))?,
+        );
         text.push('\n');
     }
     Ok(text)
@@ -87,12 +91,18 @@ impl Sink for SpanSink {
 
 impl Sending {
     pub(crate) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, exporter: Arc::default() }
+        Self {
+            endpoint,
+            exporter: Arc::default(),
+        }
     }
 
     /// Returns the sink that feeds it.
     pub(crate) fn sink(&self, run: &RunId) -> Box<dyn Sink> {
-        Box::new(SpanSink { projector: Projector::new(run), sending: self.clone() })
+        Box::new(SpanSink {
+            projector: Projector::new(run),
+            sending: self.clone(),
+        })
     }
 
     /// Hands spans over; without a thread they stay where they are, in the log.
@@ -116,7 +126,10 @@ impl Sending {
         };
         let report = exporter.finish(WAIT);
         if report.pending > 0 {
-            let why = report.last_error.map(|error| format!(": {error}")).unwrap_or_default();
+            let why = report
+                .last_error
+                .map(|error| format!(": {error}"))
+                .unwrap_or_default();
             let text = format!(
                 "{} spans are not sent to {url} yet{why}\nsend them: tracegate export {run} --endpoint {url}",
                 report.pending

@@ -6,3 +6,4 @@
 pub mod assertion;
 pub mod case;
 pub mod report;
+pub mod trial;

@@ -73,7 +73,11 @@ impl Weight {
     /// Returns the weight of `case`.
     #[must_use]
     pub const fn of(case: &Case) -> Self {
-        if case.decides() { Self::Decides } else { Self::Shown }
+        if case.decides() {
+            Self::Decides
+        } else {
+            Self::Shown
+        }
     }
 }
 
@@ -201,7 +205,8 @@ impl SuiteReport {
             plural(total as u64, "case"),
             seconds(all_ms),
         );
-        let blamed = |case: &&CaseReport| case.weight == Weight::Decides && case.outcome == CaseOutcome::Failed;
+        let blamed =
+            |case: &&CaseReport| case.weight == Weight::Decides && case.outcome == CaseOutcome::Failed;
         if let Some(case) = self.cases.iter().find(blamed) {
             let id = printable(&case.id);
             let _ = writeln!(text, "rerun it: tracegate eval run -k {id}");
@@ -287,7 +292,10 @@ fn result_json(result: &AssertionResult) -> Value {
         ("severity", result.severity.as_str().into()),
         ("expected", result.expected.as_str().into()),
         ("observed", result.observed.as_str().into()),
-        ("evidence", result.evidence.iter().map(|seq| Value::from(seq.0)).collect()),
+        (
+            "evidence",
+            result.evidence.iter().map(|seq| Value::from(seq.0)).collect(),
+        ),
         ("message", result.message.as_str().into()),
     ])
 }

@@ -18,7 +18,7 @@ use tracegate_core::{
     ids::{ActionId, QuestionId, RunId, SegmentNo, Seq, StepNo, TraceId},
     payload::Payload,
     stop::{Status, StopReason},
-    validation::{Outcome as VerdictOutcome, Trust, Verdict},
+    validation::{GateReason, Outcome as VerdictOutcome, Trust, Verdict},
 };
 
 /// Whether a process holds the run's lock; only the caller can know, because a log cannot say that its writer died.
@@ -282,6 +282,12 @@ impl RunView {
         &self.run
     }
 
+    /// Returns the goal, as far as it can be shown without the artifact store.
+    #[must_use]
+    pub fn goal(&self) -> String {
+        self.goal.preview()
+    }
+
     /// Returns the trace that its spans belong to.
     #[must_use]
     pub const fn trace_id(&self) -> TraceId {
@@ -324,7 +330,7 @@ impl RunView {
     /// Tells whether the gate found that the newest test run was red.
     pub(crate) fn judged_red(&self) -> bool {
         self.verdict().is_some_and(|verdict| {
-            verdict.outcome == VerdictOutcome::Failed && verdict.reason == "last_test_failed"
+            verdict.outcome == VerdictOutcome::Failed && verdict.reason == GateReason::LastTestFailed
         })
     }
 

@@ -10,6 +10,7 @@ use crate::{
     tools::{self, After, Request},
     validate,
 };
+use tokio::sync::Notify;
 use tracegate_core::{
     fact::{
         gate::ValidationRuling,
@@ -21,7 +22,6 @@ use tracegate_core::{
     payload::{INLINE_STRING, clip},
     stop::StopReason,
 };
-use tokio::sync::Notify;
 use tracegate_policy::{OnDeny, Policy};
 
 /// A step cannot go on.
@@ -98,7 +98,11 @@ async fn step(session: &mut Session, parts: &Parts<'_>) -> Result<Turn, StepErro
     session.observe_before()?;
     let context = crate::context::build(session)?;
     let reply = model::complete(session, parts.model, context).await?;
-    let mut turn = if reply.tool_calls.is_empty() { Turn::Final } else { Turn::Continue };
+    let mut turn = if reply.tool_calls.is_empty() {
+        Turn::Final
+    } else {
+        Turn::Continue
+    };
     let asked = session.listen(&reply);
     for (index, id) in asked.iter().enumerate() {
         let action = session.record_action(*id, &reply, index)?;
@@ -122,26 +126,48 @@ async fn step(session: &mut Session, parts: &Parts<'_>) -> Result<Turn, StepErro
 fn stop_check(session: &mut Session, policy: &Policy) -> Result<Option<(StopReason, String)>, RecorderError> {
     let state = session.state();
     let refused = state.refusal.as_ref().map_or(0, |(_, times)| *times);
-    let refusals = if policy.limits().on_deny == OnDeny::Stop { 1 } else { 3 };
+    let refusals = if policy.limits().on_deny == OnDeny::Stop {
+        1
+    } else {
+        3
+    };
     if refused >= refusals {
         let effect = state.refusal.as_ref().map_or("", |(effect, _)| effect.as_str());
-        return Ok(Some((StopReason::PermissionDenied, format!("refused {refused} times running: {}", clip(effect, 200)))));
+        return Ok(Some((
+            StopReason::PermissionDenied,
+            format!("refused {refused} times running: {}", clip(effect, 200)),
+        )));
     }
     if state.internal_failures >= 3 {
-        return Ok(Some((StopReason::ToolError, "the runtime failed three times running".to_owned())));
+        return Ok(Some((
+            StopReason::ToolError,
+            "the runtime failed three times running".to_owned(),
+        )));
     }
     let Some(limits) = state.limits else {
         return Ok(None);
     };
     let (steps, tokens, elapsed) = (u64::from(state.step.0), state.usage.total(), state.elapsed_ms());
     let reached = [
-        ("steps", steps, Some(u64::from(limits.max_steps)), StopReason::MaxSteps),
+        (
+            "steps",
+            steps,
+            Some(u64::from(limits.max_steps)),
+            StopReason::MaxSteps,
+        ),
         ("tokens", tokens, limits.max_tokens, StopReason::BudgetExhausted),
         ("time", elapsed, limits.max_ms, StopReason::BudgetExhausted),
     ];
     for (which, value, limit, stop) in reached {
         if let Some(limit) = limit.filter(|limit| value >= *limit) {
-            session.recorder.record(Place::default(), LimitReached { which: which.to_owned(), value, limit })?;
+            session.recorder.record(
+                Place::default(),
+                LimitReached {
+                    which: which.to_owned(),
+                    value,
+                    limit,
+                },
+            )?;
             return Ok(Some((stop, format!("the limit of {limit} {which} is reached"))));
         }
     }
@@ -151,28 +177,47 @@ fn stop_check(session: &mut Session, policy: &Policy) -> Result<Option<(StopReas
 impl Session {
     /// Takes in a reply: as the agent's answer, or as a message that asks for actions, whose ids are returned.
     fn listen(&mut self, reply: &ModelReply) -> Vec<ActionId> {
-        let text = self.recorder.redactor().scrub_text(reply.text.clone()).into_inner();
+        let text = self
+            .recorder
+            .redactor()
+            .scrub_text(reply.text.clone())
+            .into_inner();
         if reply.tool_calls.is_empty() {
             self.claim(text);
             return Vec::new();
         }
         let first = self.state().actions + 1;
         let calls: Vec<ActionId> = (first..).take(reply.tool_calls.len()).map(ActionId).collect();
-        let message = Message { role: Role::Assistant, content: text, action: None, calls: calls.clone() };
+        let message = Message {
+            role: Role::Assistant,
+            content: text,
+            action: None,
+            calls: calls.clone(),
+        };
         self.conversation.push(message);
         calls
     }
 
     /// Records what the model asked for, before anybody rules on it.
-    fn record_action(&mut self, id: ActionId, reply: &ModelReply, index: usize) -> Result<PendingAction, RecorderError> {
+    fn record_action(
+        &mut self,
+        id: ActionId,
+        reply: &ModelReply,
+        index: usize,
+    ) -> Result<PendingAction, RecorderError> {
         let Some(call) = reply.tool_calls.get(index) else {
-            return Ok(PendingAction { id, request: Err("there is no such call".to_owned()) });
+            return Ok(PendingAction {
+                id,
+                request: Err("there is no such call".to_owned()),
+            });
         };
         let mut args = call.input.clone();
         let redacted = self.recorder.redactor().json(&mut args).total() > 0;
         self.recorder.shorten(&mut args)?;
         let request = Request::parse(&call.name, &call.input);
-        let description = request.as_ref().map_or_else(|_| clip(&call.name, 80), ToString::to_string);
+        let description = request
+            .as_ref()
+            .map_or_else(|_| clip(&call.name, 80), ToString::to_string);
         let action = Action {
             tool: clip(&call.name, 80),
             args,

@@ -32,7 +32,9 @@ pub struct Attention {
 impl Attention {
     /// Returns the touched files with how and at which step, by path.
     pub fn touched(&self) -> impl Iterator<Item = (&str, Touch, u32)> {
-        self.touched.iter().map(|(path, (touch, step))| (path.as_str(), *touch, *step))
+        self.touched
+            .iter()
+            .map(|(path, (touch, step))| (path.as_str(), *touch, *step))
     }
 
     /// Returns the files that the last red test run named; none if a green one came after.
@@ -63,7 +65,8 @@ impl Attention {
         for effect in &data.side_effects {
             match effect.effect {
                 SideEffectType::WriteFile => {
-                    self.touched.insert(effect.relative_path.clone(), (Touch::Written, step));
+                    self.touched
+                        .insert(effect.relative_path.clone(), (Touch::Written, step));
                 }
                 SideEffectType::DeleteFile => {
                     self.touched.remove(&effect.relative_path);

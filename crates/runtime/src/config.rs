@@ -37,7 +37,11 @@ pub struct RunConfig {
 /// Returns the limits of a run that names none.
 #[must_use]
 pub const fn default_limits() -> Limits {
-    Limits { max_steps: 30, max_tokens: None, max_ms: None }
+    Limits {
+        max_steps: 30,
+        max_tokens: None,
+        max_ms: None,
+    }
 }
 
 /// Returns the settings of a run that names none.

@@ -26,7 +26,12 @@ impl Message {
     /// Builds a message that neither asks for actions nor answers one.
     #[must_use]
     pub const fn plain(role: Role, content: String) -> Self {
-        Self { role, content, action: None, calls: Vec::new() }
+        Self {
+            role,
+            content,
+            action: None,
+            calls: Vec::new(),
+        }
     }
 }
 
@@ -90,6 +95,10 @@ impl Conversation {
             })
             .collect::<Result<_, RecorderError>>()?;
         let digest = self.extend_digest(self.digests.last().copied(), context);
-        Ok(Delta { keep: keep as u64, append, digest })
+        Ok(Delta {
+            keep: keep as u64,
+            append,
+            digest,
+        })
     }
 }

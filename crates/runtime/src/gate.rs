@@ -87,10 +87,18 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
     let PendingAction { id, request } = action;
     let request = match request {
         Ok(request) => request,
-        Err(message) => return Ok(Ruling::Refused(Refusal { id, outcome: Outcome::Failed, message })),
+        Err(message) => {
+            return Ok(Ruling::Refused(Refusal {
+                id,
+                outcome: Outcome::Failed,
+                message,
+            }));
+        }
     };
     let tool = request.tool().as_str().to_owned();
-    let span = session.recorder.begin(Some(id), PermissionReviewStarted { tool: tool.clone() })?;
+    let span = session
+        .recorder
+        .begin(Some(id), PermissionReviewStarted { tool: tool.clone() })?;
     // Nobody is there to be asked: `ask` becomes a denial with its own reason.
     let decision = policy.decide(&request.review(&session.root)).resolve(None);
     let decision = oblige(decision, &request, session.root.path());
@@ -111,8 +119,16 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
         },
     )?;
     Ok(match decision.verb {
-        Verb::Allow => Ruling::Permitted(PermittedAction { id, request, class: decision.class }),
-        Verb::Ask | Verb::Deny => Ruling::Refused(Refusal { id, outcome: Outcome::Refused, message: explain(&decision) }),
+        Verb::Allow => Ruling::Permitted(PermittedAction {
+            id,
+            request,
+            class: decision.class,
+        }),
+        Verb::Ask | Verb::Deny => Ruling::Refused(Refusal {
+            id,
+            outcome: Outcome::Refused,
+            message: explain(&decision),
+        }),
     })
 }
 
@@ -121,14 +137,21 @@ fn oblige(decision: Decision, request: &Request, root: &Path) -> Decision {
     if decision.verb != Verb::Allow || request.command().is_none() {
         return decision;
     }
-    let deny = |reason_code, reason| Decision { verb: Verb::Deny, reason_code, reason, ..decision.clone() };
+    let deny = |reason_code, reason| Decision {
+        verb: Verb::Deny,
+        reason_code,
+        reason,
+        ..decision.clone()
+    };
     if decision.sandbox == Sandbox::Require {
         let reason = "the policy requires a sandbox and there is none".to_owned();
         return deny(ReasonCode::SandboxUnavailable, reason);
     }
     match first_masked(root, &decision.masks) {
         Some(path) => {
-            let reason = format!("it would read everything, `{path}` included, which the policy denies and nothing can hide");
+            let reason = format!(
+                "it would read everything, `{path}` included, which the policy denies and nothing can hide"
+            );
             deny(ReasonCode::SandboxUnavailable, reason)
         }
         None => decision,
@@ -151,7 +174,10 @@ fn first_masked(root: &Path, masks: &[String]) -> Option<String> {
     if globs.is_empty() {
         return None;
     }
-    let walk = WalkBuilder::new(root).standard_filters(false).follow_links(false).build();
+    let walk = WalkBuilder::new(root)
+        .standard_filters(false)
+        .follow_links(false)
+        .build();
     for (count, entry) in walk.flatten().enumerate() {
         let name = entry.path().strip_prefix(root).unwrap_or(entry.path());
         if globs.is_match(name) || count >= MAX_ENTRIES {

@@ -101,7 +101,11 @@ pub trait Model: Send + Sync + std::fmt::Debug {
 ///
 /// # Errors
 /// When the run cannot be recorded, or no reply can be used.
-pub async fn complete(session: &mut Session, model: &dyn Model, context: Context) -> Result<ModelReply, StepError> {
+pub async fn complete(
+    session: &mut Session,
+    model: &dyn Model,
+    context: Context,
+) -> Result<ModelReply, StepError> {
     let message = Message::plain(Role::User, context.text);
     let Delta { keep, append, digest } = session.conversation.request(&session.recorder, &message)?;
     let tools = crate::tools::specs();
@@ -117,16 +121,37 @@ pub async fn complete(session: &mut Session, model: &dyn Model, context: Context
             tools_digest: Digest::of(&serde_json::to_vec(tools).unwrap_or_default()),
         },
     )?;
-    let messages = session.conversation.messages().iter().chain(std::iter::once(&message)).collect();
-    let request = ModelRequest { messages, tools, context_files: &context.files };
-    let reply = model.complete(&request).instrument(span.live()).await.and_then(within_reason);
+    let messages = session
+        .conversation
+        .messages()
+        .iter()
+        .chain(std::iter::once(&message))
+        .collect();
+    let request = ModelRequest {
+        messages,
+        tools,
+        context_files: &context.files,
+    };
+    let reply = model
+        .complete(&request)
+        .instrument(span.live())
+        .await
+        .and_then(within_reason);
     let finished = match &reply {
         Ok(reply) => ModelCompleteFinished {
-            reply_kind: if reply.tool_calls.is_empty() { ReplyKind::Final } else { ReplyKind::ToolCalls },
+            reply_kind: if reply.tool_calls.is_empty() {
+                ReplyKind::Final
+            } else {
+                ReplyKind::ToolCalls
+            },
             tool_calls: u32::try_from(reply.tool_calls.len()).unwrap_or(u32::MAX),
             reply: session.recorder.message_payload(&reply.raw)?,
             text: session.recorder.payload(&reply.text)?,
-            reasoning: reply.reasoning.as_deref().map(|text| session.recorder.payload(text)).transpose()?,
+            reasoning: reply
+                .reasoning
+                .as_deref()
+                .map(|text| session.recorder.payload(text))
+                .transpose()?,
             finish_reason: reply.finish_reason.clone(),
             usage: reply.usage,
             attempts: 1,
@@ -150,11 +175,20 @@ pub async fn complete(session: &mut Session, model: &dyn Model, context: Context
 
 fn within_reason(reply: ModelReply) -> Result<ModelReply, ModelError> {
     if reply.tool_calls.len() > MAX_ACTIONS {
-        let message = format!("the reply asks for {} actions, more than {MAX_ACTIONS}", reply.tool_calls.len());
-        return Err(ModelError { kind: "too_many_actions", message });
+        let message = format!(
+            "the reply asks for {} actions, more than {MAX_ACTIONS}",
+            reply.tool_calls.len()
+        );
+        return Err(ModelError {
+            kind: "too_many_actions",
+            message,
+        });
     }
     if reply.tool_calls.is_empty() && reply.text.trim().is_empty() {
-        return Err(ModelError { kind: "empty_reply", message: "the reply has neither text nor tool calls".to_owned() });
+        return Err(ModelError {
+            kind: "empty_reply",
+            message: "the reply has neither text nor tool calls".to_owned(),
+        });
     }
     Ok(reply)
 }

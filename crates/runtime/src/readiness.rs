@@ -36,11 +36,25 @@ pub async fn wait(session: &mut Session) -> Result<(), StepError> {
         waited_ms = session.recorder.now_ms().saturating_sub(began);
     }
     let degraded = !held.is_empty();
-    let place = Place { span: session.recorder.innermost(), ..Place::default() };
-    session.recorder.record(place, ReadinessWaited { waited_ms, conditions, degraded })?;
+    let place = Place {
+        span: session.recorder.innermost(),
+        ..Place::default()
+    };
+    session.recorder.record(
+        place,
+        ReadinessWaited {
+            waited_ms,
+            conditions,
+            degraded,
+        },
+    )?;
     Ok(())
 }
 
 fn held(workspace: &Path) -> Vec<String> {
-    LOCKS.into_iter().filter(|lock| workspace.join(lock).exists()).map(str::to_owned).collect()
+    LOCKS
+        .into_iter()
+        .filter(|lock| workspace.join(lock).exists())
+        .map(str::to_owned)
+        .collect()
 }

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use tracegate_core::{
     context_report::{ContextReport, is_report_key},
     event::Event,
-    fact::{Failure, Fact, Healed, SpanKind, is_free_key, is_schema_key, log::RedactionNoted, run::Durability},
+    fact::{
+        Fact, Failure, Healed, SpanKind, is_free_key, is_schema_key, log::RedactionNoted, run::Durability,
+    },
     ids::{ActionId, RunId, SegmentNo, Seq, SpanId, StepNo, Timestamp, TraceId},
     payload::{ArtifactRef, INLINE_STRING, Payload},
     redact::{Redactor, Schema, ScrubError, Scrubbed},
@@ -61,7 +63,10 @@ impl Place {
     /// A place at `action`.
     #[must_use]
     pub fn at(action: ActionId) -> Self {
-        Self { action: Some(action), ..Self::default() }
+        Self {
+            action: Some(action),
+            ..Self::default()
+        }
     }
 }
 
@@ -140,7 +145,15 @@ impl Recorder {
         let wall = parts.world.wall().max(Timestamp(state.ts.0 + 1));
         let mono = parts.world.monotonic_ns();
         let segment = SegmentNo(state.segment.0 + 1);
-        Self { parts, state, attention, segment, nesting: Vec::new(), wall, mono }
+        Self {
+            parts,
+            state,
+            attention,
+            segment,
+            nesting: Vec::new(),
+            wall,
+            mono,
+        }
     }
 
     /// Returns the fold of the log.
@@ -225,8 +238,16 @@ impl Recorder {
 
     /// Says which rules fired on event `seq`; such a note holds nothing that could be redacted, so this ends.
     fn note_redaction(&mut self, seq: Seq, event: &Scrubbed<Event>) -> Result<(), RecorderError> {
-        let rules = event.findings().iter().map(|(rule, count)| (rule.to_owned(), count)).collect();
-        let place = Place { span: event.get().span.or(self.nesting.last().copied()), cause: Some(seq), ..Place::default() };
+        let rules = event
+            .findings()
+            .iter()
+            .map(|(rule, count)| (rule.to_owned(), count))
+            .collect();
+        let place = Place {
+            span: event.get().span.or(self.nesting.last().copied()),
+            cause: Some(seq),
+            ..Place::default()
+        };
         self.record(place, RedactionNoted { rules }).map(drop)
     }
 
@@ -246,12 +267,27 @@ impl Recorder {
         let kind = fact.edge().map_or(SpanKind::Segment, |(kind, _)| kind);
         let seq = Seq(self.state.seq.0 + 1);
         let parent = self.nesting.last().copied().or(self.state.root);
-        let ids = SpanIds { trace: self.parts.trace, span: SpanId::derive(self.run(), seq), parent };
-        let place = Place { action, span: Some(ids.span), parent, cause: None };
+        let ids = SpanIds {
+            trace: self.parts.trace,
+            span: SpanId::derive(self.run(), seq),
+            parent,
+        };
+        let place = Place {
+            action,
+            span: Some(ids.span),
+            parent,
+            cause: None,
+        };
         let started = self.record(place, fact)?;
         self.nesting.push(ids.span);
         let live = self.parts.live.open(ids, kind);
-        Ok(Span { ids, kind, started, action, live })
+        Ok(Span {
+            ids,
+            kind,
+            started,
+            action,
+            live,
+        })
     }
 
     /// Ends a span and records its last event.
@@ -259,9 +295,18 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::record`].
     pub fn end(&mut self, span: Span, fact: impl Into<Fact>) -> Result<Seq, RecorderError> {
-        let place = Place { action: span.action, span: Some(span.ids.span), parent: None, cause: Some(span.started) };
+        let place = Place {
+            action: span.action,
+            span: Some(span.ids.span),
+            parent: None,
+            cause: Some(span.started),
+        };
         let fact = fact.into();
-        debug_assert_eq!(fact.edge().map(|(kind, _)| kind), Some(span.kind), "a span ends as what it began");
+        debug_assert_eq!(
+            fact.edge().map(|(kind, _)| kind),
+            Some(span.kind),
+            "a span ends as what it began"
+        );
         self.nesting.retain(|open| *open != span.ids.span);
         self.record(place, fact)
     }
@@ -294,7 +339,12 @@ impl Recorder {
         Ok(match self.payload_within(text, INLINE_MESSAGE)? {
             Payload::Ref(reference) => {
                 let omitted = reference.bytes;
-                let bare = ArtifactRef { head: String::new(), tail: String::new(), omitted, ..*reference };
+                let bare = ArtifactRef {
+                    head: String::new(),
+                    tail: String::new(),
+                    omitted,
+                    ..*reference
+                };
                 Payload::Ref(Box::new(bare))
             }
             inline @ Payload::Inline(_) => inline,
@@ -345,8 +395,17 @@ impl Recorder {
             let Some(kind) = SpanKind::ALL.into_iter().find(|kind| kind.as_str() == open.kind) else {
                 continue;
             };
-            let healed = Healed { error: failure.clone(), end_ts: self.state.ts, healed: true };
-            let place = Place { action: open.action, span: Some(span), parent: None, cause: Some(open.started) };
+            let healed = Healed {
+                error: failure.clone(),
+                end_ts: self.state.ts,
+                healed: true,
+            };
+            let place = Place {
+                action: open.action,
+                span: Some(span),
+                parent: None,
+                cause: Some(open.started),
+            };
             self.record(place, Fact::SpanHealed(kind, healed))?;
         }
         Ok(())
@@ -357,7 +416,10 @@ impl Recorder {
         if scrubbed.get().len() <= inline {
             return Ok(Payload::Inline(scrubbed.into_inner()));
         }
-        let bytes = self.parts.redactor.scrub_bytes(scrubbed.into_inner().into_bytes());
+        let bytes = self
+            .parts
+            .redactor
+            .scrub_bytes(scrubbed.into_inner().into_bytes());
         let reference = self.parts.artifacts.put(&bytes, "text/plain; charset=utf-8")?;
         Ok(Payload::Ref(Box::new(reference)))
     }
@@ -367,7 +429,13 @@ impl Recorder {
     /// # Errors
     /// When the scrubbed value no longer has its shape.
     pub fn scrub<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<Scrubbed<T>, RecorderError> {
-        Ok(self.parts.redactor.scrub(value, &Schema { keep: is_schema_key, free: is_free_key })?)
+        Ok(self.parts.redactor.scrub(
+            value,
+            &Schema {
+                keep: is_schema_key,
+                free: is_free_key,
+            },
+        )?)
     }
 
     /// Scrubs a context report.
@@ -375,6 +443,12 @@ impl Recorder {
     /// # Errors
     /// When the scrubbed report no longer has its shape.
     pub fn scrub_report(&self, report: &ContextReport) -> Result<Scrubbed<ContextReport>, RecorderError> {
-        Ok(self.parts.redactor.scrub(report, &Schema { keep: is_report_key, free: |_| false })?)
+        Ok(self.parts.redactor.scrub(
+            report,
+            &Schema {
+                keep: is_report_key,
+                free: |_| false,
+            },
+        )?)
     }
 }

@@ -137,19 +137,40 @@ impl Session {
         if config.goal.trim().is_empty() {
             return Err(StartError::EmptyGoal);
         }
-        let workspace = |error| StartError::Workspace { path: config.workspace.clone(), error };
+        let workspace = |error| StartError::Workspace {
+            path: config.workspace.clone(),
+            error,
+        };
         let root = Root::open(&config.workspace).map_err(workspace)?;
         let mut fingerprints = Fingerprints::new(around.redactor.clone());
         let observed = fingerprints.take(root.path()).map_err(workspace)?;
-        let Surroundings { store, disk, redactor, world, sinks, live } = around;
+        let Surroundings {
+            store,
+            disk,
+            redactor,
+            world,
+            sinks,
+            live,
+        } = around;
         let goal = redactor.scrub_text(config.goal.clone()).into_inner();
-        let trace = config.join.map_or_else(|| TraceId::derive(&run), |(trace, _)| trace);
+        let trace = config
+            .join
+            .map_or_else(|| TraceId::derive(&run), |(trace, _)| trace);
         let dir = store.create_run(&run)?;
         let log = LogWriter::create(&dir, disk, store.artifacts(), world.pid())?;
         let pid = world.pid();
         let durability = config.settings.durability;
-        let parts =
-            Parts { dir, log, artifacts: store.artifacts().clone(), redactor, world, sinks, live, trace, durability };
+        let parts = Parts {
+            dir,
+            log,
+            artifacts: store.artifacts().clone(),
+            redactor,
+            world,
+            sinks,
+            live,
+            trace,
+            durability,
+        };
         let mut session = Self {
             recorder: Recorder::new(parts, RunState::default(), Attention::default()),
             root,
@@ -200,15 +221,27 @@ impl Session {
         };
         self.write_once(&started)?;
         self.recorder.record(Place::default(), started)?;
-        let segment = SegmentStarted { pid, version: VERSION.to_owned(), resumed_from: None };
+        let segment = SegmentStarted {
+            pid,
+            version: VERSION.to_owned(),
+            resumed_from: None,
+        };
         self.segment = Some(self.recorder.begin(None, segment)?);
         for grant in &config.grants {
             self.recorder.record(Place::default(), grant.clone())?;
         }
-        let task = UserMessage { kind: MessageKind::Task, content: self.recorder.payload(goal)?, question: None };
+        let task = UserMessage {
+            kind: MessageKind::Task,
+            content: self.recorder.payload(goal)?,
+            question: None,
+        };
         self.recorder.record(Place::default(), task)?;
-        self.conversation.push(Message::plain(Role::System, crate::context::INSTRUCTIONS.to_owned()));
-        self.conversation.push(Message::plain(Role::User, goal.to_owned()));
+        self.conversation.push(Message::plain(
+            Role::System,
+            crate::context::INSTRUCTIONS.to_owned(),
+        ));
+        self.conversation
+            .push(Message::plain(Role::User, goal.to_owned()));
         self.recorder.sync()?;
         self.write_status(Status::Running, None, None)
     }
@@ -241,13 +274,19 @@ impl Session {
 
     /// Remembers what the agent said at the end.
     pub(crate) fn claim(&mut self, text: String) {
-        self.conversation.push(Message::plain(Role::Assistant, text.clone()));
+        self.conversation
+            .push(Message::plain(Role::Assistant, text.clone()));
         self.claim = Some(text);
     }
 
     /// Gives the model the result of an action.
     pub(crate) fn answer(&mut self, action: ActionId, content: String) {
-        let message = Message { role: Role::Tool, content, action: Some(action), calls: Vec::new() };
+        let message = Message {
+            role: Role::Tool,
+            content,
+            action: Some(action),
+            calls: Vec::new(),
+        };
         self.conversation.push(message);
     }
 
@@ -264,7 +303,9 @@ impl Session {
 
     /// Returns the workspace as it was last looked at.
     pub(crate) fn workspace_state(&self) -> WorkspaceState {
-        self.last_state.clone().unwrap_or_else(|| self.observed.state_since(None))
+        self.last_state
+            .clone()
+            .unwrap_or_else(|| self.observed.state_since(None))
     }
 
     /// Records how the workspace is before a step.
@@ -292,11 +333,23 @@ impl Session {
         dir.replace_json(&dir.state(), &self.recorder.scrub(self.recorder.state())?)?;
         let covers = self.recorder.state().seq;
         let bytes = self.recorder.log_bytes();
-        self.recorder.end(span, CheckpointSaveFinished { covers, bytes, error: None })?;
+        self.recorder.end(
+            span,
+            CheckpointSaveFinished {
+                covers,
+                bytes,
+                error: None,
+            },
+        )?;
         self.write_status(Status::Running, None, None)
     }
 
-    fn write_status(&self, status: Status, reason: Option<StopReason>, evidence: Option<&str>) -> Result<(), RecorderError> {
+    fn write_status(
+        &self,
+        status: Status,
+        reason: Option<StopReason>,
+        evidence: Option<&str>,
+    ) -> Result<(), RecorderError> {
         let dir = self.recorder.dir();
         let state = self.recorder.state();
         let value = json!({
@@ -320,16 +373,31 @@ impl Session {
     /// # Errors
     /// When the run cannot be recorded.
     pub(crate) fn settle(&mut self, stop: StopReason) -> Result<(), RecorderError> {
-        let kind = if stop == StopReason::Cancelled { "cancelled" } else { "abandoned" };
-        self.recorder.abandon(&Failure::new(kind, format!("the run stopped: {stop}")))?;
+        let kind = if stop == StopReason::Cancelled {
+            "cancelled"
+        } else {
+            "abandoned"
+        };
+        self.recorder
+            .abandon(&Failure::new(kind, format!("the run stopped: {stop}")))?;
         if !stop.status().is_terminal() {
             return Ok(());
         }
-        let open: Vec<_> = self.recorder.state().open_actions.iter().map(|(id, progress)| (*id, *progress)).collect();
+        let open: Vec<_> = self
+            .recorder
+            .state()
+            .open_actions
+            .iter()
+            .map(|(id, progress)| (*id, *progress))
+            .collect();
         for (action, progress) in open {
             let (outcome, text) = match progress {
-                Progress::Asked | Progress::Permitted | Progress::Refused => (Outcome::NotRun, "the run stopped before it"),
-                Progress::Begun | Progress::Done => (Outcome::Unknown, "the run stopped while it was being done"),
+                Progress::Asked | Progress::Permitted | Progress::Refused => {
+                    (Outcome::NotRun, "the run stopped before it")
+                }
+                Progress::Begun | Progress::Done => {
+                    (Outcome::Unknown, "the run stopped while it was being done")
+                }
             };
             let observation = Observation {
                 kind: ObservationKind::ToolOutput,
@@ -356,7 +424,13 @@ impl Session {
         let (usage, steps) = (state.usage, state.step.0);
         let claim = self.claim.clone();
         if !status.is_terminal() {
-            self.recorder.record(Place::default(), StatusChanged { status, stop_reason: Some(stop) })?;
+            self.recorder.record(
+                Place::default(),
+                StatusChanged {
+                    status,
+                    stop_reason: Some(stop),
+                },
+            )?;
         }
         if let Some(segment) = self.segment.take() {
             let finished = SegmentFinished {
@@ -373,7 +447,10 @@ impl Session {
             let finished = RunFinished {
                 status,
                 stop_reason: stop,
-                claim: claim.as_deref().map(|claim| self.recorder.payload(claim)).transpose()?,
+                claim: claim
+                    .as_deref()
+                    .map(|claim| self.recorder.payload(claim))
+                    .transpose()?,
                 evidence: clip(&evidence, 1024),
                 verdict,
                 steps,
@@ -384,7 +461,13 @@ impl Session {
         self.write_status(status, Some(stop), Some(&evidence))?;
         let dir = self.recorder.dir().clone();
         dir.replace_json(&dir.state(), &self.recorder.scrub(self.recorder.state())?)?;
-        Ok(Ending { run: self.recorder.run().clone(), status, stop_reason: stop, claim, evidence })
+        Ok(Ending {
+            run: self.recorder.run().clone(),
+            status,
+            stop_reason: stop,
+            claim,
+            evidence,
+        })
     }
 
     /// Says in one sentence what there is to go by.

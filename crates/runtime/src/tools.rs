@@ -1,12 +1,14 @@
 //! The tools: what a model can ask for, typed, and the one way to do it.
 
 mod ask;
+mod command;
 mod files;
 mod request;
 mod search;
 mod shell;
 mod specs;
 
+pub use command::{Ran, run_command};
 pub use request::{Request, Tool};
 pub use specs::specs;
 
@@ -55,12 +57,21 @@ pub(crate) struct Done {
 
 impl Done {
     fn ok(output: String) -> Self {
-        Self { outcome: Some(Outcome::Ok), output, ..Self::default() }
+        Self {
+            outcome: Some(Outcome::Ok),
+            output,
+            ..Self::default()
+        }
     }
 
     fn failed(kind: &str, message: String) -> Self {
         let error = Some(Failure::new(kind, clip(&message, 512)));
-        Self { outcome: Some(Outcome::Failed), output: message, error, ..Self::default() }
+        Self {
+            outcome: Some(Outcome::Failed),
+            output: message,
+            error,
+            ..Self::default()
+        }
     }
 }
 
@@ -112,8 +123,16 @@ pub async fn execute(session: &mut Session, action: PermittedAction) -> Result<A
 
 /// `shell_readonly` may not change a file that git does not ignore; without a sandbox this can only be noticed afterwards.
 fn mark_violation(done: &mut Done) {
-    let paths: Vec<&str> = done.side_effects.iter().take(5).map(|effect| effect.relative_path.as_str()).collect();
-    let message = format!("shell_readonly changed {}: use `shell` for commands that change files", paths.join(", "));
+    let paths: Vec<&str> = done
+        .side_effects
+        .iter()
+        .take(5)
+        .map(|effect| effect.relative_path.as_str())
+        .collect();
+    let message = format!(
+        "shell_readonly changed {}: use `shell` for commands that change files",
+        paths.join(", ")
+    );
     done.output.push_str("\n[tracegate: ");
     done.output.push_str(&message);
     done.output.push(']');
@@ -141,7 +160,11 @@ fn finish(
     mut done: Done,
     duration_ms: u64,
 ) -> Result<(), RecorderError> {
-    let scrubbed = session.recorder.redactor().scrub_text(std::mem::take(&mut done.output)).into_inner();
+    let scrubbed = session
+        .recorder
+        .redactor()
+        .scrub_text(std::mem::take(&mut done.output))
+        .into_inner();
     let outcome = done.outcome.unwrap_or(Outcome::Failed);
     let finished = ToolExecuteFinished {
         outcome,
@@ -185,8 +208,15 @@ fn middle_out(text: &str, max: usize) -> String {
     };
     let head = boundary(max / 4, |at| at - 1);
     let tail = boundary(text.len() - (max - max / 4 - 128), |at| at + 1);
-    let (first, last) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
-    format!("{first}\n[{} of {} bytes omitted by tracegate]\n{last}", tail - head, text.len())
+    let (first, last) = (
+        text.get(..head).unwrap_or_default(),
+        text.get(tail..).unwrap_or_default(),
+    );
+    format!(
+        "{first}\n[{} of {} bytes omitted by tracegate]\n{last}",
+        tail - head,
+        text.len()
+    )
 }
 
 /// Shortens the arguments for the event of the execution; the action's own event holds them whole.
@@ -194,7 +224,11 @@ fn brief(args: &Value) -> Value {
     match args {
         Value::String(text) => Value::String(clip(text, 256)),
         Value::Array(items) => Value::Array(items.iter().take(64).map(brief).collect()),
-        Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), brief(value))).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), brief(value)))
+                .collect(),
+        ),
         Value::Null | Value::Bool(_) | Value::Number(_) => args.clone(),
     }
 }
@@ -209,7 +243,10 @@ mod tests {
         let cut = middle_out(&text, 1000);
         assert!(cut.len() <= 1000, "{}", cut.len());
         let kept = cut.matches('ä').count() * 2;
-        assert!(cut.contains(&format!("[{} of 100000 bytes omitted by tracegate]", 100_000 - kept)));
+        assert!(cut.contains(&format!(
+            "[{} of 100000 bytes omitted by tracegate]",
+            100_000 - kept
+        )));
         assert_eq!(middle_out("short", 1000), "short");
     }
 }

@@ -33,10 +33,22 @@ pub fn judge(session: &mut Session) -> Result<ValidationRuling, RecorderError> {
         Outcome::Failed | Outcome::Inconclusive => ValidationRuling::Fail,
     };
     let feedback = feedback(&verdict);
-    session.recorder.end(span, ValidationReviewFinished { verdict, ruling, pushed_back, error: None })?;
+    session.recorder.end(
+        span,
+        ValidationReviewFinished {
+            verdict,
+            ruling,
+            pushed_back,
+            error: None,
+        },
+    )?;
     if ruling == ValidationRuling::PushBack {
         let content = session.recorder.payload(&feedback)?;
-        let message = UserMessage { kind: MessageKind::RetryFeedback, content, question: None };
+        let message = UserMessage {
+            kind: MessageKind::RetryFeedback,
+            content,
+            question: None,
+        };
         session.recorder.record(Place::default(), message)?;
         session.conversation.push(Message::plain(Role::User, feedback));
     }

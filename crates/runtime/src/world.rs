@@ -27,7 +27,9 @@ pub struct RealWorld {
 
 impl Default for RealWorld {
     fn default() -> Self {
-        Self { began: Instant::now() }
+        Self {
+            began: Instant::now(),
+        }
     }
 }
 
@@ -69,7 +71,10 @@ impl FixedWorld {
     /// Creates a world whose wall clock begins at `start`.
     #[must_use]
     pub const fn new(start: Timestamp) -> Self {
-        Self { start, ticks: std::sync::atomic::AtomicU64::new(0) }
+        Self {
+            start,
+            ticks: std::sync::atomic::AtomicU64::new(0),
+        }
     }
 
     fn tick(&self) -> u64 {

@@ -16,7 +16,10 @@ use tracegate_core::stop::{Exit, StopReason};
 
 pub(crate) fn demo(environment: &Environment, global: &Global, args: &Demo) -> Outcome {
     let language = language(environment, args)?;
-    let dir = args.keep.clone().map_or_else(|| temporary(environment), |dir| environment.dir.join(dir));
+    let dir = args
+        .keep
+        .clone()
+        .map_or_else(|| temporary(environment), |dir| environment.dir.join(dir));
     let placed = fixture::place(language, &dir)?;
     let goal = fixture::goal(language);
     let how = How {
@@ -33,7 +36,11 @@ pub(crate) fn demo(environment: &Environment, global: &Global, args: &Demo) -> O
     };
     let here = global.dir.clone().unwrap_or_else(|| PathBuf::from("."));
     let store = environment.store(global.store.as_deref(), &here);
-    let inner = Global { dir: Some(placed.workspace.clone()), store: Some(store.clone()), quiet: global.quiet };
+    let inner = Global {
+        dir: Some(placed.workspace.clone()),
+        store: Some(store.clone()),
+        quiet: global.quiet,
+    };
     let ingredients = gather(environment, &inner, goal, &how)?;
     if !global.quiet {
         let why = match (language, args.language) {
@@ -63,14 +70,27 @@ pub(crate) fn demo(environment: &Environment, global: &Global, args: &Demo) -> O
     } else {
         format!("the same, fixed:  tracegate demo --fixed\nwhy it failed:    tracegate explain @last{names}")
     };
-    let text = format!("{}\nas a command:     {again}\n{next}", answer(environment, &ingredients, &ending)?);
+    let text = format!(
+        "{}\nas a command:     {again}\n{next}",
+        answer(environment, &ingredients, &ending)?
+    );
     print::answer(&ingredients.redactor.scrub_text(text));
-    let promised = if args.fixed { StopReason::Completed } else { StopReason::ValidationFailed };
+    let promised = if args.fixed {
+        StopReason::Completed
+    } else {
+        StopReason::ValidationFailed
+    };
     if ending.stop_reason == promised {
         return Ok(Exit::Ok);
     }
-    Err(Failure::new(Exit::Internal, format!("the demo should have ended as {promised}, not as {}", ending.stop_reason))
-        .help(format!("tracegate show @last{names}")))
+    Err(Failure::new(
+        Exit::Internal,
+        format!(
+            "the demo should have ended as {promised}, not as {}",
+            ending.stop_reason
+        ),
+    )
+    .help(format!("tracegate show @last{names}")))
 }
 
 /// The fixture in TypeScript where it can run, else its twin.
@@ -84,8 +104,10 @@ fn language(environment: &Environment, args: &Demo) -> Result<Language, Failure>
     if environment.has_program("cargo") {
         return Ok(Language::Rust);
     }
-    Err(Failure::usage("the demo runs real tests and finds neither Node (node and npm) nor Rust (cargo) on the path")
-        .help("install Node 18 or later, then: tracegate demo"))
+    Err(Failure::usage(
+        "the demo runs real tests and finds neither Node (node and npm) nor Rust (cargo) on the path",
+    )
+    .help("install Node 18 or later, then: tracegate demo"))
 }
 
 fn temporary(environment: &Environment) -> PathBuf {

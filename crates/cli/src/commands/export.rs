@@ -1,5 +1,8 @@
 //! `tracegate export`: the spans of recorded runs, to a collector or as OTLP/JSON lines.
-#![expect(clippy::disallowed_methods, reason = "the file that --output names is written here")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the file that --output names is written here"
+)]
 
 use crate::{
     Outcome,
@@ -20,8 +23,14 @@ pub(crate) fn export(environment: &Environment, global: &Global, args: &Export) 
 
 fn send(environment: &Environment, global: &Global, args: &Export) -> Outcome {
     let endpoint = spans::endpoint(environment, args.endpoint.as_deref())?
-        .map_or_else(|| spans::endpoint(environment, Some("http://localhost:4318")), |endpoint| Ok(Some(endpoint)))?
-        .ok_or_else(|| Failure::usage("OTEL_SDK_DISABLED is set: nothing is sent").help("unset it, or use --to otlp-json"))?;
+        .map_or_else(
+            || spans::endpoint(environment, Some("http://localhost:4318")),
+            |endpoint| Ok(Some(endpoint)),
+        )?
+        .ok_or_else(|| {
+            Failure::usage("OTEL_SDK_DISABLED is set: nothing is sent")
+                .help("unset it, or use --to otlp-json")
+        })?;
     let mut pending = 0;
     for name in &args.run {
         let (found, redactor) = found(environment, global, name)?;
@@ -33,7 +42,11 @@ fn send(environment: &Environment, global: &Global, args: &Export) -> Outcome {
         }
         let (sent, left) = sending.finish(&redactor, found.dir.id());
         pending += left;
-        let text = format!("{}  sent {sent} of {count} spans to {}", found.dir.id(), endpoint.url());
+        let text = format!(
+            "{}  sent {sent} of {count} spans to {}",
+            found.dir.id(),
+            endpoint.url()
+        );
         print::answer(&redactor.scrub_text(text));
     }
     Ok(if pending == 0 { Exit::Ok } else { Exit::Internal })
@@ -52,8 +65,12 @@ fn write(environment: &Environment, global: &Global, args: &Export) -> Outcome {
         print::answer(&text);
         return Ok(Exit::Ok);
     };
-    std::fs::write(environment.dir.join(output), text.get())
-        .map_err(|error| Failure::new(Exit::Internal, format!("cannot write `{}`: {error}", output.display())))?;
+    std::fs::write(environment.dir.join(output), text.get()).map_err(|error| {
+        Failure::new(
+            Exit::Internal,
+            format!("cannot write `{}`: {error}", output.display()),
+        )
+    })?;
     Ok(Exit::Ok)
 }
 

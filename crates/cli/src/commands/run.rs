@@ -21,7 +21,11 @@ use tracegate_report::{RunView, Width, summary};
 use tracegate_store::RunDir;
 
 pub(crate) fn run(environment: &Environment, global: &Global, args: &Run) -> Outcome {
-    let goal = if args.goal == "-" { read_goal()? } else { args.goal.clone() };
+    let goal = if args.goal == "-" {
+        read_goal()?
+    } else {
+        args.goal.clone()
+    };
     let ingredients = gather(environment, global, &goal, &args.how)?;
     let quiet = global.quiet || args.json;
     let ending = record(environment, &ingredients, &args.export, quiet)?;
@@ -64,7 +68,12 @@ pub(crate) fn record(
     let run = ingredients.name_run();
     let mut sinks = ingredients.progress(environment, quiet);
     sinks.extend(sending.as_ref().map(|sending| sending.sink(&run)));
-    let session = Session::start(ingredients.surroundings(sinks, Some(live)), run, &ingredients.config, ingredients.model.info())?;
+    let session = Session::start(
+        ingredients.surroundings(sinks, Some(live)),
+        run,
+        &ingredients.config,
+        ingredients.model.info(),
+    )?;
     let dir = ingredients.store.run(session.run())?;
     let ending = block_on(session, ingredients);
     // Whatever came of the run, its spans are written: they are computed from what the log holds.
@@ -83,7 +92,11 @@ fn block_on(session: Session, ingredients: &Ingredients) -> Result<Ending, Failu
         .build()
         .map_err(|error| Failure::new(Exit::Internal, format!("cannot start the runtime: {error}")))?;
     let cancel = Notify::new();
-    let parts = Parts { model: &ingredients.model, policy: &ingredients.policy.policy, cancel: &cancel };
+    let parts = Parts {
+        model: &ingredients.model,
+        policy: &ingredients.policy.policy,
+        cancel: &cancel,
+    };
     runtime.block_on(async {
         let driving = drive(session, &parts);
         tokio::pin!(driving);
@@ -106,7 +119,11 @@ impl Names {
         let found = environment.store(None, Path::new("."));
         let told = global.store.is_some() && environment.var("TRACEGATE_STORE").is_none();
         let store = ingredients.store.root();
-        if found == store && !told { Self(String::new()) } else { Self(format!(" --store {}", quote(&store.display().to_string()))) }
+        if found == store && !told {
+            Self(String::new())
+        } else {
+            Self(format!(" --store {}", quote(&store.display().to_string())))
+        }
     }
 }
 
@@ -126,14 +143,22 @@ pub(crate) fn quote(word: &str) -> String {
 }
 
 /// Claim and evidence side by side: the product's face.
-pub(crate) fn answer(environment: &Environment, ingredients: &Ingredients, ending: &Ending) -> Result<String, Failure> {
+pub(crate) fn answer(
+    environment: &Environment,
+    ingredients: &Ingredients,
+    ending: &Ending,
+) -> Result<String, Failure> {
     let dir: RunDir = ingredients.store.run(&ending.run)?;
     let found = crate::runs::read(ingredients.store.clone(), dir)?;
     let view = view(&ending.run, &found)?;
-    Ok(summary::render(&summary::summarise(&view, found.holder), Width::new(environment.columns)))
+    Ok(summary::render(
+        &summary::summarise(&view, found.holder),
+        Width::new(environment.columns),
+    ))
 }
 
 /// Reads a run for the reports.
 pub(crate) fn view(run: &RunId, found: &crate::runs::Found) -> Result<RunView, Failure> {
-    RunView::read(run.clone(), &found.events).map_err(|error| Failure::new(Exit::Integrity, &error).help(error.help()))
+    RunView::read(run.clone(), &found.events)
+        .map_err(|error| Failure::new(Exit::Integrity, &error).help(error.help()))
 }

@@ -1,6 +1,8 @@
 //! `tracegate runs list`: what was recorded here, newest first.
 
-use crate::{Outcome, args::Global, commands::show::store_of, environment::Environment, ingredients, print, runs};
+use crate::{
+    Outcome, args::Global, commands::show::store_of, environment::Environment, ingredients, print, runs,
+};
 use serde_json::json;
 use tracegate_core::stop::Exit;
 use tracegate_report::{RunView, Width, figures::duration, summary, terminal::one_line};
@@ -12,7 +14,10 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     let dirs = store.runs()?;
     let total = dirs.len();
     let mut rows = Vec::new();
-    let mut lines = vec![format!("{:<44} {:<17} {:<18} {:>5} {:>8}  {}", "ID", "Status", "Stop reason", "Steps", "Time", "Goal")];
+    let mut lines = vec![format!(
+        "{:<44} {:<17} {:<18} {:>5} {:>8}  {}",
+        "ID", "Status", "Stop reason", "Steps", "Time", "Goal"
+    )];
     for dir in dirs.into_iter().rev().take(limit) {
         let id = dir.id().clone();
         match row(&store, dir) {
@@ -41,7 +46,12 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     } else {
         lines.push(format!("{total} runs\nshow one: tracegate show @last"));
         let width = Width::new(environment.columns.max(100)).columns();
-        lines.iter().flat_map(|line| line.lines()).map(|line| one_line(line, width)).collect::<Vec<_>>().join("\n")
+        lines
+            .iter()
+            .flat_map(|line| line.lines())
+            .map(|line| one_line(line, width))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     print::answer(&redactor.scrub_text(text));
     Ok(if total == 0 { Exit::Nothing } else { Exit::Ok })
@@ -51,5 +61,8 @@ fn row(store: &Store, dir: tracegate_store::RunDir) -> Result<(summary::Summary,
     let id = dir.id().clone();
     let found = runs::read(store.clone(), dir).map_err(|failure| failure.to_string())?;
     let view = RunView::read(id, &found.events).map_err(|error| error.to_string())?;
-    Ok((summary::summarise(&view, found.holder), view.goal().preview().replace('\n', " ")))
+    Ok((
+        summary::summarise(&view, found.holder),
+        view.goal().replace('\n', " "),
+    ))
 }

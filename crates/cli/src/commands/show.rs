@@ -38,7 +38,10 @@ pub(crate) fn show(environment: &Environment, global: &Global, args: &Show) -> O
 
 /// Returns the store that a command works with.
 pub(crate) fn store_of(environment: &Environment, global: &Global) -> PathBuf {
-    environment.store(global.store.as_deref(), global.dir.as_deref().unwrap_or(Path::new(".")))
+    environment.store(
+        global.store.as_deref(),
+        global.dir.as_deref().unwrap_or(Path::new(".")),
+    )
 }
 
 fn tail(tail: &Tail) -> String {

@@ -14,7 +14,13 @@ pub(super) fn judge(expected: &Expected, results: &mut Results<'_, '_>) {
     for pattern in &expected.final_must_not_match {
         let wanted = format!("nothing in the answer matches `{}`", pattern.as_str());
         let finding = does_not_match(record, pattern);
-        results.add("finalMustNotMatch", pattern.as_str(), Severity::Info, wanted, finding);
+        results.add(
+            "finalMustNotMatch",
+            pattern.as_str(),
+            Severity::Info,
+            wanted,
+            finding,
+        );
     }
 }
 
@@ -37,12 +43,22 @@ fn mentions(record: &Record<'_>, words: &str) -> Finding {
     };
     let (parts, more) = parts(text);
     let words_lower = words.to_lowercase();
-    if parts.iter().any(|part| part.to_lowercase().contains(&words_lower)) {
+    if parts
+        .iter()
+        .any(|part| part.to_lowercase().contains(&words_lower))
+    {
         Finding::pass(format!("said (event {seq})")).with([seq])
     } else if more {
-        Finding::error(format!("the middle of the answer is in an artifact (event {seq})")).with([seq])
+        Finding::error(format!(
+            "the middle of the answer is in an artifact (event {seq})"
+        ))
+        .with([seq])
     } else {
-        Finding::fail("not said", format!("the answer does not say `{words}` (event {seq})")).with([seq])
+        Finding::fail(
+            "not said",
+            format!("the answer does not say `{words}` (event {seq})"),
+        )
+        .with([seq])
     }
 }
 
@@ -59,7 +75,10 @@ fn does_not_match(record: &Record<'_>, pattern: &AnswerPattern) -> Finding {
         )
         .with([seq])
     } else if more {
-        Finding::error(format!("the middle of the answer is in an artifact (event {seq})")).with([seq])
+        Finding::error(format!(
+            "the middle of the answer is in an artifact (event {seq})"
+        ))
+        .with([seq])
     } else {
         Finding::pass(format!("no match (event {seq})")).with([seq])
     }

@@ -74,9 +74,8 @@ fn passes(record: &Record<'_>, command: &str, kind: CommandKind) -> Finding {
         let message = format!("{command} did not finish (event {begin})");
         return Finding::fail("not finished", message).with([begin]);
     };
-    let red = |observed: &str| {
-        Finding::fail(observed, format!("{command} {observed} (event {end})")).with([end])
-    };
+    let red =
+        |observed: &str| Finding::fail(observed, format!("{command} {observed} (event {end})")).with([end]);
     match call.outcome {
         Some(Outcome::Timeout) => return red("timed out"),
         Some(Outcome::Cancelled) => return red("was cancelled"),
@@ -101,13 +100,15 @@ fn passes(record: &Record<'_>, command: &str, kind: CommandKind) -> Finding {
         }
         (None, kind) => match (call.exit_code, kind) {
             (Some(0), CommandKind::Test) => {
-                return Finding::error(format!("no reading of {command} was recorded (event {end})")).with([end]);
+                return Finding::error(format!("no reading of {command} was recorded (event {end})"))
+                    .with([end]);
             }
             (Some(0), CommandKind::Other) if shows_exit_code(call, &wanted) => {}
             (Some(0), CommandKind::Other) => return red("ran where its exit code cannot be seen"),
             (Some(code), _) => return red(&format!("exit {code}")),
             (None, _) => {
-                return Finding::error(format!("no exit code of {command} was recorded (event {end})")).with([end]);
+                return Finding::error(format!("no exit code of {command} was recorded (event {end})"))
+                    .with([end]);
             }
         },
     }
@@ -122,8 +123,10 @@ fn passes(record: &Record<'_>, command: &str, kind: CommandKind) -> Finding {
         .with([end, change.seq]);
     }
     if let Some(why) = record.unseen_changes(begin) {
-        return Finding::error(format!("whether anything changed after {command} is not known: {why}"))
-            .with([end]);
+        return Finding::error(format!(
+            "whether anything changed after {command} is not known: {why}"
+        ))
+        .with([end]);
     }
     Finding::pass(format!("green (event {end})")).with([end])
 }
@@ -168,7 +171,9 @@ fn surely_ran(call: &Call<'_>, wanted: &[String]) -> bool {
         || match call.exit_code {
             Some(0) => parts.iter().any(meant),
             // Behind a `cd`, even the first did not run if the folder was not there.
-            Some(_) | None => parts.first().is_some_and(|part| part.folder.is_empty() && meant(part)),
+            Some(_) | None => parts
+                .first()
+                .is_some_and(|part| part.folder.is_empty() && meant(part)),
         }
 }
 
@@ -242,8 +247,8 @@ fn plain_words(line: &str) -> Option<Vec<Vec<String>>> {
                 }
                 commands.push(std::mem::take(&mut words));
             }
-            '|' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '*' | '?' | '[' | ']' | '{' | '}' | '~'
-            | '!' | '#' | '\n' | '\r' | '\0' => return None,
+            '|' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\\' | '*' | '?' | '[' | ']' | '{' | '}'
+            | '~' | '!' | '#' | '\n' | '\r' | '\0' => return None,
             c => word.get_or_insert_default().push(c),
         }
     }
@@ -344,7 +349,8 @@ fn shown_by<'w>(program: &str, arguments: &'w [String]) -> Option<Vec<&'w str>> 
             // `-rl` holds `-l`; a number (`-20`) is no option of interest.
             let holds = |option: &str| {
                 let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
-                name == option || (!word.starts_with("--") && letter.is_some_and(|letter| word.contains(letter)))
+                name == option
+                    || (!word.starts_with("--") && letter.is_some_and(|letter| word.contains(letter)))
             };
             if reader.silent.iter().any(|option| holds(option)) {
                 return None;
@@ -383,8 +389,22 @@ mod tests {
         check("grep \"a|b\" f", Some(&[&["grep", "a|b", "f"]]));
         check("printf ''", Some(&[&["printf", ""]]));
         for line in [
-            "", "cat a | head", "cat a; b", "cat a > b", "cat $A", "cat `a`", "cat 'a", "cat \"$a\"", "cat a &",
-            "&& cat a", "cat a &&", "cat *.ts", "cat a\ncat b", "cat a || b", "cat ~/a", "cat \\a",
+            "",
+            "cat a | head",
+            "cat a; b",
+            "cat a > b",
+            "cat $A",
+            "cat `a`",
+            "cat 'a",
+            "cat \"$a\"",
+            "cat a &",
+            "&& cat a",
+            "cat a &&",
+            "cat *.ts",
+            "cat a\ncat b",
+            "cat a || b",
+            "cat ~/a",
+            "cat \\a",
         ] {
             check(line, None);
         }

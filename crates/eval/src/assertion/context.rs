@@ -26,7 +26,12 @@ pub(super) fn judge(expected: &Expected, results: &mut Results<'_, '_>) {
         Some(false) => results.gate("contextBudgetRespected", "", "", Finding::skip("switched off")),
         Some(true) => {
             let finding = within_budget(record);
-            results.gate("contextBudgetRespected", "", "every context within its budget", finding);
+            results.gate(
+                "contextBudgetRespected",
+                "",
+                "every context within its budget",
+                finding,
+            );
         }
     }
     for span in &expected.spans_present {
@@ -57,7 +62,9 @@ fn includes(record: &Record<'_>, entry: &ContextIncludes) -> Finding {
             By::FirstWrite => first_write.is_none_or(|write| *seq < write),
             By::Step(by) => match step {
                 Some(step) => u64::from(step.0) <= by,
-                None => return Finding::error(format!("the step of event {seq} is not recorded")).with([*seq]),
+                None => {
+                    return Finding::error(format!("the step of event {seq} is not recorded")).with([*seq]);
+                }
             },
         };
         if in_time {
@@ -100,7 +107,10 @@ fn within_budget(record: &Record<'_>) -> Finding {
 
 fn has_span(record: &Record<'_>, name: &str) -> Finding {
     let Some(kind) = SpanKind::ALL.into_iter().find(|kind| kind.as_str() == name) else {
-        return Finding::fail("no such kind of span", format!("no kind of span is called {name}"));
+        return Finding::fail(
+            "no such kind of span",
+            format!("no kind of span is called {name}"),
+        );
     };
     match record.spans.get(&kind) {
         Some(seq) => Finding::pass(format!("there (event {seq})")).with([*seq]),

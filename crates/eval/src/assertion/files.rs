@@ -21,7 +21,9 @@ pub(super) fn judge(expected: &Expected, results: &mut Results<'_, '_>) {
         let wanted = format!("content of {} reached the model", file.as_str());
         let finding = match &sources {
             Some(sources) => was_read(record, &reads, sources, file),
-            None => Finding::error(format!("`{SOURCES_KEY}` is no list of `tool`, `context` and `shell`")),
+            None => Finding::error(format!(
+                "`{SOURCES_KEY}` is no list of `tool`, `context` and `shell`"
+            )),
         };
         results.gate("mustReadFiles", file.as_str(), wanted, finding);
     }
@@ -187,9 +189,7 @@ fn was_written(record: &Record<'_>, changes: &[Change<'_>], file: &PathPattern) 
             Net::Differs => return Finding::pass(format!("{path} differs")).with(seqs),
             Net::Same => Finding::fail("written back", format!("{path} is as it was")).with(seqs),
             Net::Gone => Finding::fail("deleted", format!("{path} was deleted")).with(seqs),
-            Net::Unknown => {
-                Finding::error(format!("{path} changed, its content is not recorded")).with(seqs)
-            }
+            Net::Unknown => Finding::error(format!("{path} changed, its content is not recorded")).with(seqs),
         };
         // An unknown one could be what is wanted, so it outweighs those that surely are not.
         if worst.is_none() || finding.status == AssertionStatus::Error {
@@ -249,7 +249,10 @@ fn untouched(record: &Record<'_>, changes: &[Change<'_>], meant: impl Fn(&str) -
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let place = seqs.first().map(|seq| format!(" (event {seq})")).unwrap_or_default();
+        let place = seqs
+            .first()
+            .map(|seq| format!(" (event {seq})"))
+            .unwrap_or_default();
         let names = format!("{}{more}", names.join(", "));
         return Finding::broken(format!("{names} changed"), format!("{names} changed{place}")).with(seqs);
     }

@@ -78,7 +78,9 @@ fn few_tokens(record: &Record<'_>, max: u64) -> Finding {
         }
     }
     match unknown {
-        Some(seq) => Finding::error(format!("the tokens of a reply are not recorded (event {seq})")).with([seq]),
+        Some(seq) => {
+            Finding::error(format!("the tokens of a reply are not recorded (event {seq})")).with([seq])
+        }
         None if total > max => Finding::broken(
             format!("{total} tokens"),
             format!("{total} tokens, at most {max} wanted"),

@@ -151,7 +151,9 @@ impl<'a> Call<'a> {
     pub(super) fn executed(&self) -> bool {
         match self.outcome {
             Some(Outcome::Refused | Outcome::NotRun) => false,
-            Some(Outcome::Ok | Outcome::Failed | Outcome::Timeout | Outcome::Cancelled | Outcome::Unknown) => true,
+            Some(
+                Outcome::Ok | Outcome::Failed | Outcome::Timeout | Outcome::Cancelled | Outcome::Unknown,
+            ) => true,
             None => self.started.is_some(),
         }
     }
@@ -305,7 +307,11 @@ impl<'a> Record<'a> {
             for path in &state.changed {
                 let listed = self.calls.iter().any(|call| {
                     let between = call.finished.is_some_and(|end| Some(end) > from && end < *seq);
-                    between && call.side_effects.iter().any(|effect| effect.relative_path == *path)
+                    between
+                        && call
+                            .side_effects
+                            .iter()
+                            .any(|effect| effect.relative_path == *path)
                 });
                 if !listed {
                     changes.push(Change {

@@ -47,7 +47,11 @@ fn required(record: &Record<'_>, tool: &str) -> Finding {
         Some(call) => {
             let seq = call.finished.unwrap_or(call.seq);
             let end = call.outcome.map_or("not finished", Outcome::as_str);
-            Finding::fail(end, format!("{tool} never did its work, last {end} (event {seq})")).with([seq])
+            Finding::fail(
+                end,
+                format!("{tool} never did its work, last {end} (event {seq})"),
+            )
+            .with([seq])
         }
     }
 }
@@ -159,9 +163,11 @@ fn counted(record: &Record<'_>, tool: &str, bounds: CountBounds) -> Finding {
         (_, Some(max)) if count > max => {
             Finding::broken(observed, format!("{count} calls of {tool}, at most {max} wanted")).with(seqs)
         }
-        (Some(min), _) if count < min => {
-            Finding::fail(observed, format!("{count} calls of {tool}, at least {min} wanted")).with(seqs)
-        }
+        (Some(min), _) if count < min => Finding::fail(
+            observed,
+            format!("{count} calls of {tool}, at least {min} wanted"),
+        )
+        .with(seqs),
         (Some(_) | None, Some(_) | None) => Finding::pass(observed).with(seqs),
     }
 }

@@ -190,9 +190,7 @@ fn distance(left: &str, right: &str) -> usize {
         let mut before = at + 1;
         let mut next = vec![before];
         for (b, above) in right.iter().zip(row.iter().skip(1)) {
-            let cost = (diagonal + usize::from(a != *b))
-                .min(before + 1)
-                .min(above + 1);
+            let cost = (diagonal + usize::from(a != *b)).min(before + 1).min(above + 1);
             diagonal = *above;
             before = cost;
             next.push(cost);

@@ -378,8 +378,7 @@ fn read_before_write(node: Node<'_>) -> Result<Vec<ReadBeforeWrite>, CaseError> 
 fn final_status(node: Node<'_>) -> Result<Vec<FinalStatus>, CaseError> {
     let one = |node: Node<'_>| {
         let value = node.string()?;
-        FinalStatus::of(&value)
-            .ok_or_else(|| not_chosen(node, value, "finalStatus", FinalStatus::KNOWN))
+        FinalStatus::of(&value).ok_or_else(|| not_chosen(node, value, "finalStatus", FinalStatus::KNOWN))
     };
     if let Ok(elements) = node.array() {
         names(node)?;

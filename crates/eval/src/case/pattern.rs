@@ -125,7 +125,9 @@ mod tests {
         assert_eq!(AnswerPattern::parse("(").unwrap_err(), "unclosed group");
         assert!(AnswerPattern::parse("(((a{500}){500}){500})").is_err());
         assert_eq!(
-            AnswerPattern::parse("(?i)all passed").unwrap().find("ALL PASSED!"),
+            AnswerPattern::parse("(?i)all passed")
+                .unwrap()
+                .find("ALL PASSED!"),
             Some("ALL PASSED")
         );
     }

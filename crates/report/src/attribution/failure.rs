@@ -170,7 +170,7 @@ impl FailurePoint {
         let ruled = view.validations.last().map(|review| review.seq);
         Some(Self::Verdict {
             seq: ruled.or(view.finished.as_ref().map(|end| end.seq))?,
-            reason: one_line(&verdict.reason, PIECE),
+            reason: one_line(&verdict.reason.to_string(), PIECE),
             explanation: one_line(&verdict.explanation, 2 * PIECE),
         })
     }

@@ -7,11 +7,11 @@ use crate::context::inventory::Inventory;
 use crate::context::render::{Block, Document, HEADROOM_PCT, estimator};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use tracegate_core::goal::Goal;
 use tracegate_core::context_report::{
     ContextReport, Determinism, DropReason, Dropped, GoalFacts, Included, Level, ReasonCode, Reserved, Tier,
     VERSION,
 };
+use tracegate_core::goal::Goal;
 use tracegate_core::ids::{Digest, RunId, SpanId, StepNo, TraceId};
 
 /// Share of the room that one item may take, in per cent.
@@ -425,7 +425,13 @@ fn inputs_digest(request: &Request<'_>, items: &[Item<'_>]) -> Digest {
         bytes.extend_from_slice(&(piece.len() as u64).to_be_bytes());
         bytes.extend_from_slice(piece);
     };
-    let Goal { mentions_tests, matched, named_commands, named_paths, .. } = request.goal;
+    let Goal {
+        mentions_tests,
+        matched,
+        named_commands,
+        named_paths,
+        ..
+    } = request.goal;
     feed(b"tracegate context inputs v1");
     feed(&[
         u8::from(*mentions_tests),

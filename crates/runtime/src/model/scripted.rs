@@ -86,13 +86,25 @@ impl ScriptedModel {
     /// # Errors
     /// When a line is no reply, or there is none at all.
     pub fn parse(file: &str, text: &str) -> Result<Self, CassetteError> {
-        let error = |line, column, message| CassetteError { file: file.to_owned(), line, column, message };
+        let error = |line, column, message| CassetteError {
+            file: file.to_owned(),
+            line,
+            column,
+            message,
+        };
         let mut turns: BTreeMap<u32, Vec<Entry>> = BTreeMap::new();
         let mut last = 0;
-        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        for (index, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
             let entry: Entry = serde_json::from_str(line).map_err(|cause| {
                 let text = cause.to_string();
-                let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message).to_owned();
+                let message = text
+                    .rsplit_once(" at line ")
+                    .map_or(text.as_str(), |(message, _)| message)
+                    .to_owned();
                 error(index + 1, cause.column(), message)
             })?;
             last = entry.turn.unwrap_or(last + 1);
@@ -105,36 +117,64 @@ impl ScriptedModel {
             return Err(error(1, 1, "the cassette holds no reply".to_owned()));
         }
         let name = file.rsplit('/').next().unwrap_or(file).to_owned();
-        Ok(Self { name, turns, asked: AtomicU32::new(0) })
+        Ok(Self {
+            name,
+            turns,
+            asked: AtomicU32::new(0),
+        })
     }
 
     fn reply(&self, turn: u32, context_files: &[String]) -> Result<ModelReply, ModelError> {
-        let fits = |entry: &&Entry| entry.when.as_ref().is_none_or(|when| context_files.contains(&when.context_includes));
+        let fits = |entry: &&Entry| {
+            entry
+                .when
+                .as_ref()
+                .is_none_or(|when| context_files.contains(&when.context_includes))
+        };
         let Some(lines) = self.turns.get(&turn) else {
             let message = format!("the cassette `{}` has no reply for request {turn}", self.name);
-            return Err(ModelError { kind: "cassette_exhausted", message });
+            return Err(ModelError {
+                kind: "cassette_exhausted",
+                message,
+            });
         };
         let entry = lines.iter().find(fits).ok_or_else(|| ModelError {
             kind: "cassette_miss",
-            message: format!("no reply for request {turn} of the cassette `{}` fits this context", self.name),
+            message: format!(
+                "no reply for request {turn} of the cassette `{}` fits this context",
+                self.name
+            ),
         })?;
-        let raw = serde_json::to_string(&entry.reply)
-            .map_err(|error| ModelError { kind: "cassette_miss", message: error.to_string() })?;
+        let raw = serde_json::to_string(&entry.reply).map_err(|error| ModelError {
+            kind: "cassette_miss",
+            message: error.to_string(),
+        })?;
         let calls = entry.reply.tool_calls.iter().enumerate();
         let tool_calls: Vec<ToolCall> = calls
             .map(|(index, call)| ToolCall {
-                id: call.id.clone().unwrap_or_else(|| format!("call_{turn}_{}", index + 1)),
+                id: call
+                    .id
+                    .clone()
+                    .unwrap_or_else(|| format!("call_{turn}_{}", index + 1)),
                 name: call.name.clone(),
                 input: call.input.clone(),
             })
             .collect();
-        let default = if tool_calls.is_empty() { "stop" } else { "tool_calls" };
+        let default = if tool_calls.is_empty() {
+            "stop"
+        } else {
+            "tool_calls"
+        };
         Ok(ModelReply {
             raw,
             text: entry.reply.text.clone(),
             reasoning: entry.reply.reasoning.clone(),
             tool_calls,
-            finish_reason: entry.reply.finish_reason.clone().unwrap_or_else(|| default.to_owned()),
+            finish_reason: entry
+                .reply
+                .finish_reason
+                .clone()
+                .unwrap_or_else(|| default.to_owned()),
             usage: entry.reply.usage,
         })
     }
@@ -142,7 +182,10 @@ impl ScriptedModel {
 
 impl Model for ScriptedModel {
     fn info(&self) -> ModelInfo {
-        ModelInfo { provider: "scripted".to_owned(), name: self.name.clone() }
+        ModelInfo {
+            provider: "scripted".to_owned(),
+            name: self.name.clone(),
+        }
     }
 
     fn complete<'a>(&'a self, request: &'a ModelRequest<'a>) -> Replying<'a> {
@@ -172,7 +215,10 @@ mod tests {
     #[test]
     fn a_bad_line_is_named() {
         let check = |text: &str, wanted: &str| {
-            assert_eq!(ScriptedModel::parse("c.jsonl", text).unwrap_err().to_string(), wanted);
+            assert_eq!(
+                ScriptedModel::parse("c.jsonl", text).unwrap_err().to_string(),
+                wanted
+            );
         };
         check("", "c.jsonl:1:1: the cassette holds no reply");
         check("{\"reply\":{}}\n{", "c.jsonl:2:1: EOF while parsing an object");

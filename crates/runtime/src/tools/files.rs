@@ -37,14 +37,27 @@ pub(super) fn list(root: &Root, path: &str, depth: u32) -> Done {
         return Done::failed("not_found", format!("`{path}` is not a directory"));
     }
     let mut walk = ignore::WalkBuilder::new(&base);
-    walk.hidden(false).require_git(false).git_global(false).follow_links(false).max_depth(Some(depth as usize));
+    walk.hidden(false)
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false)
+        .max_depth(Some(depth as usize));
     walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
     let mut names: Vec<String> = walk
         .build()
         .flatten()
         .filter_map(|entry| {
-            let name = entry.path().strip_prefix(&base).ok()?.to_string_lossy().into_owned();
-            let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) { "/" } else { "" };
+            let name = entry
+                .path()
+                .strip_prefix(&base)
+                .ok()?
+                .to_string_lossy()
+                .into_owned();
+            let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                "/"
+            } else {
+                ""
+            };
             (!name.is_empty()).then(|| format!("{name}{slash}"))
         })
         .collect();
@@ -54,9 +67,17 @@ pub(super) fn list(root: &Root, path: &str, depth: u32) -> Done {
     let mut output = names.join("\n");
     if total > MAX_ENTRIES {
         // Writing to a string cannot fail.
-        let _ = write!(output, "\n[{} more entries omitted by tracegate]", total - MAX_ENTRIES);
+        let _ = write!(
+            output,
+            "\n[{} more entries omitted by tracegate]",
+            total - MAX_ENTRIES
+        );
     }
-    Done::ok(if output.is_empty() { "(empty)".to_owned() } else { output })
+    Done::ok(if output.is_empty() {
+        "(empty)".to_owned()
+    } else {
+        output
+    })
 }
 
 pub(super) fn read(root: &Root, path: &str, from: u32, to: Option<u32>) -> Done {
@@ -73,12 +94,22 @@ pub(super) fn read(root: &Root, path: &str, from: u32, to: Option<u32>) -> Done 
         text.into_owned()
     } else {
         let count = to.map_or(usize::MAX, |to| (to.max(from) - from + 1) as usize);
-        text.split_inclusive('\n').skip(from as usize - 1).take(count).collect()
+        text.split_inclusive('\n')
+            .skip(from as usize - 1)
+            .take(count)
+            .collect()
     };
     if length > MAX_READ {
-        let _ = write!(output, "\n[{} of {length} bytes omitted by tracegate]", length - MAX_READ);
+        let _ = write!(
+            output,
+            "\n[{} of {length} bytes omitted by tracegate]",
+            length - MAX_READ
+        );
     }
-    Done { truncated: length > MAX_READ, ..Done::ok(output) }
+    Done {
+        truncated: length > MAX_READ,
+        ..Done::ok(output)
+    }
 }
 
 /// Writing a placeholder back would destroy the secret that it stands for.
@@ -111,7 +142,10 @@ pub(super) fn edit(session: &Session, path: &str, old: &str, new: &str) -> Done 
         Err(error) => return refused(&error),
     };
     if length > MAX_READ {
-        return Done::failed("too_large", format!("`{path}` has {length} bytes, too many to edit"));
+        return Done::failed(
+            "too_large",
+            format!("`{path}` has {length} bytes, too many to edit"),
+        );
     }
     let Ok(text) = String::from_utf8(bytes) else {
         return Done::failed("binary", format!("`{path}` is not UTF-8 text"));
@@ -121,8 +155,15 @@ pub(super) fn edit(session: &Session, path: &str, old: &str, new: &str) -> Done 
     }
     let places = text.matches(old).count();
     if places != 1 {
-        let found = if places == 0 { "nowhere".to_owned() } else { format!("{places} times") };
-        return Done::failed("no_anchor", format!("`old` stands in `{path}` {found}, it must stand there exactly once"));
+        let found = if places == 0 {
+            "nowhere".to_owned()
+        } else {
+            format!("{places} times")
+        };
+        return Done::failed(
+            "no_anchor",
+            format!("`old` stands in `{path}` {found}, it must stand there exactly once"),
+        );
     }
     match session.root.write(path, text.replacen(old, new, 1).as_bytes()) {
         Ok(()) => Done::ok(format!("edited {path}")),

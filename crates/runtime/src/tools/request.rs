@@ -185,16 +185,27 @@ impl Request {
     pub fn parse(name: &str, input: &Value) -> Result<Self, String> {
         let Some(tool) = Tool::ALL.into_iter().find(|tool| tool.as_str() == name) else {
             let names: Vec<&str> = Tool::ALL.into_iter().map(Tool::as_str).collect();
-            return Err(format!("there is no tool `{}`; the tools are {}", clip(name, 80), names.join(", ")));
+            return Err(format!(
+                "there is no tool `{}`; the tools are {}",
+                clip(name, 80),
+                names.join(", ")
+            ));
         };
         Ok(match tool {
             Tool::ListFiles => {
                 let ListArgs { path, depth } = args(tool, input)?;
-                Self::List { path, depth: depth.clamp(1, 16) }
+                Self::List {
+                    path,
+                    depth: depth.clamp(1, 16),
+                }
             }
             Tool::ReadFile => {
                 let ReadArgs { path, from, to } = args(tool, input)?;
-                Self::Read { path, from: from.max(1), to }
+                Self::Read {
+                    path,
+                    from: from.max(1),
+                    to,
+                }
             }
             Tool::SearchText => {
                 let SearchArgs { pattern, path } = args(tool, input)?;
@@ -211,7 +222,11 @@ impl Request {
             Tool::ShellReadonly | Tool::Shell => {
                 let ShellArgs { command } = args(tool, input)?;
                 let words = plain_words(&command).unwrap_or_default();
-                Self::Shell { tool, script: command, words }
+                Self::Shell {
+                    tool,
+                    script: command,
+                    words,
+                }
             }
             Tool::AskUser => {
                 let AskArgs { question } = args(tool, input)?;
@@ -274,7 +289,9 @@ impl Request {
     /// Returns what the policy is asked about. Paths are those that the kernel resolves; one that leads out stays as it is and is refused.
     pub(crate) fn review(&self, root: &Root) -> Review {
         let tool = self.tool().as_str();
-        let path = self.path().map(|path| root.resolve(path).unwrap_or_else(|_| outside(path)));
+        let path = self
+            .path()
+            .map(|path| root.resolve(path).unwrap_or_else(|_| outside(path)));
         let path = path.as_deref().unwrap_or(".");
         match self {
             Self::List { .. } | Self::Read { .. } | Self::Search { .. } => Review::read(tool, path),
@@ -286,7 +303,12 @@ impl Request {
 
     /// Returns the effects under review, one line each.
     pub(crate) fn effects(&self, root: &Root) -> Vec<String> {
-        self.review(root).effects.iter().take(16).map(|effect| clip(&effect.to_string(), 200)).collect()
+        self.review(root)
+            .effects
+            .iter()
+            .take(16)
+            .map(|effect| clip(&effect.to_string(), 200))
+            .collect()
     }
 
     /// Returns the arguments as they will be used: paths resolved.
@@ -294,7 +316,11 @@ impl Request {
         let path = |path: &str| root.resolve(path).unwrap_or_else(|_| path.to_owned());
         match self {
             Self::List { path: dir, depth } => json!({ "path": path(dir), "depth": depth }),
-            Self::Read { path: file, from, to: None } => json!({ "path": path(file), "from": from }),
+            Self::Read {
+                path: file,
+                from,
+                to: None,
+            } => json!({ "path": path(file), "from": from }),
             Self::Read { path: file, from, to } => json!({ "path": path(file), "from": from, "to": to }),
             Self::Search { pattern, path: below } => json!({ "pattern": pattern, "path": path(below) }),
             Self::Write { path: file, content } => json!({ "path": path(file), "content": content }),
@@ -322,7 +348,10 @@ fn args<T: DeserializeOwned>(tool: Tool, input: &Value) -> Result<T, String> {
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self {
-            Self::List { path, .. } | Self::Read { path, .. } | Self::Write { path, .. } | Self::Edit { path, .. } => path,
+            Self::List { path, .. }
+            | Self::Read { path, .. }
+            | Self::Write { path, .. }
+            | Self::Edit { path, .. } => path,
             Self::Search { pattern, .. } => pattern,
             Self::Shell { script, .. } => script,
             Self::Ask { question } => question,
@@ -344,7 +373,11 @@ mod tests {
         check("read_file", json!({"path": "a"}), Ok("read_file a"));
         check("list_files", Value::Null, Ok("list_files ."));
         check("shell", json!({"command": "npm test"}), Ok("shell npm test"));
-        check("read_file", json!({}), Err("the arguments of `read_file` are wrong: missing field `path`"));
+        check(
+            "read_file",
+            json!({}),
+            Err("the arguments of `read_file` are wrong: missing field `path`"),
+        );
         check(
             "read_file",
             json!({"path": 1}),
@@ -353,7 +386,9 @@ mod tests {
         check(
             "write_text",
             json!({"path": "a", "content": "b", "mode": 1}),
-            Err("the arguments of `write_text` are wrong: unknown field `mode`, expected `path` or `content`"),
+            Err(
+                "the arguments of `write_text` are wrong: unknown field `mode`, expected `path` or `content`",
+            ),
         );
         check(
             "readfile",

@@ -12,19 +12,37 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 pub(super) fn search(root: &Root, pattern: &str, path: &str) -> Done {
     let regex = match regex::RegexBuilder::new(pattern).size_limit(1 << 20).build() {
         Ok(regex) => regex,
-        Err(error) => return Done::failed("invalid_pattern", format!("`pattern` is no regular expression: {error}")),
+        Err(error) => {
+            return Done::failed(
+                "invalid_pattern",
+                format!("`pattern` is no regular expression: {error}"),
+            );
+        }
     };
     let below = match root.resolve(path) {
         Ok(below) => below,
         Err(error) => return Done::failed("outside_workspace", error.to_string()),
     };
     let mut walk = ignore::WalkBuilder::new(root.path().join(&below));
-    walk.hidden(false).require_git(false).git_global(false).follow_links(false).sort_by_file_path(Ord::cmp);
+    walk.hidden(false)
+        .require_git(false)
+        .git_global(false)
+        .follow_links(false)
+        .sort_by_file_path(Ord::cmp);
     walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
     let mut output = String::new();
     let mut found = 0_usize;
-    for entry in walk.build().flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
-        let Some(name) = entry.path().strip_prefix(root.path()).ok().and_then(|name| name.to_str()) else {
+    for entry in walk
+        .build()
+        .flatten()
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+    {
+        let Some(name) = entry
+            .path()
+            .strip_prefix(root.path())
+            .ok()
+            .and_then(|name| name.to_str())
+        else {
             continue;
         };
         // A file with a secret-looking name is not shown by way of a search either.
@@ -50,5 +68,9 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str) -> Done {
     if found > MAX_LINES {
         let _ = writeln!(output, "[{} more lines omitted by tracegate]", found - MAX_LINES);
     }
-    Done::ok(if output.is_empty() { "nothing found".to_owned() } else { output })
+    Done::ok(if output.is_empty() {
+        "nothing found".to_owned()
+    } else {
+        output
+    })
 }

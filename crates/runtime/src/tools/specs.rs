@@ -61,5 +61,9 @@ fn spec(tool: Tool) -> ToolSpec {
     let parameters = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
-    ToolSpec { name: tool.as_str(), description, parameters }
+    ToolSpec {
+        name: tool.as_str(),
+        description,
+        parameters,
+    }
 }

@@ -47,7 +47,10 @@ impl Fingerprints {
     /// Creates one without memory.
     #[must_use]
     pub const fn new(redactor: Redactor) -> Self {
-        Self { redactor, cache: BTreeMap::new() }
+        Self {
+            redactor,
+            cache: BTreeMap::new(),
+        }
     }
 
     /// Takes the fingerprint of the workspace at `root`.
@@ -59,15 +62,28 @@ impl Fingerprints {
     pub fn take(&mut self, root: &Path) -> io::Result<Fingerprint> {
         std::fs::read_dir(root)?;
         let mut walk = ignore::WalkBuilder::new(root);
-        walk.hidden(false).require_git(false).git_global(false).follow_links(false).parents(false);
+        walk.hidden(false)
+            .require_git(false)
+            .git_global(false)
+            .follow_links(false)
+            .parents(false);
         walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
         let mut files = BTreeMap::new();
         let mut cache = BTreeMap::new();
         for entry in walk.build().flatten() {
-            if !entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink()) || files.len() >= MAX_FILES {
+            if !entry
+                .file_type()
+                .is_some_and(|kind| kind.is_file() || kind.is_symlink())
+                || files.len() >= MAX_FILES
+            {
                 continue;
             }
-            let Some(name) = entry.path().strip_prefix(root).ok().map(|path| path.to_string_lossy().into_owned()) else {
+            let Some(name) = entry
+                .path()
+                .strip_prefix(root)
+                .ok()
+                .map(|path| path.to_string_lossy().into_owned())
+            else {
                 continue;
             };
             if let Some((stamp, digest)) = self.digest(&name, entry.path()) {
@@ -83,18 +99,38 @@ impl Fingerprints {
         let metadata = std::fs::symlink_metadata(path).ok()?;
         if metadata.is_symlink() {
             let target = std::fs::read_link(path).ok()?;
-            let stamp = Stamp { bytes: metadata.len(), modified: None, racy: true };
-            return Some((stamp, self.redactor.digest(format!("link {}", target.display()).as_bytes())));
+            let stamp = Stamp {
+                bytes: metadata.len(),
+                modified: None,
+                racy: true,
+            };
+            return Some((
+                stamp,
+                self.redactor
+                    .digest(format!("link {}", target.display()).as_bytes()),
+            ));
         }
         let modified = metadata.modified().ok();
         let age = modified.and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        let stamp = Stamp { bytes: metadata.len(), modified, racy: age.is_none_or(|age| age < RACY) };
+        let stamp = Stamp {
+            bytes: metadata.len(),
+            modified,
+            racy: age.is_none_or(|age| age < RACY),
+        };
         match self.cache.get(name) {
-            Some((known, digest)) if !known.racy && known.bytes == stamp.bytes && known.modified == modified => {
+            Some((known, digest))
+                if !known.racy && known.bytes == stamp.bytes && known.modified == modified =>
+            {
                 Some((Stamp { racy: false, ..stamp }, *digest))
             }
-            _ if stamp.bytes > MAX_BYTES => Some((stamp, self.redactor.digest(format!("large {} {modified:?}", stamp.bytes).as_bytes()))),
-            _ => std::fs::read(path).ok().map(|bytes| (stamp, self.redactor.digest(&bytes))),
+            _ if stamp.bytes > MAX_BYTES => Some((
+                stamp,
+                self.redactor
+                    .digest(format!("large {} {modified:?}", stamp.bytes).as_bytes()),
+            )),
+            _ => std::fs::read(path)
+                .ok()
+                .map(|bytes| (stamp, self.redactor.digest(&bytes))),
         }
     }
 }
@@ -114,8 +150,17 @@ impl Fingerprint {
         paths.dedup();
         let changed = paths.into_iter().filter_map(|path| {
             let (was, is) = (before.file(path), self.file(path));
-            let effect = if is.is_some() { SideEffectType::WriteFile } else { SideEffectType::DeleteFile };
-            (was != is).then(|| SideEffect { effect, relative_path: path.clone(), before: was, after: is })
+            let effect = if is.is_some() {
+                SideEffectType::WriteFile
+            } else {
+                SideEffectType::DeleteFile
+            };
+            (was != is).then(|| SideEffect {
+                effect,
+                relative_path: path.clone(),
+                before: was,
+                after: is,
+            })
         });
         changed.collect()
     }
@@ -134,7 +179,11 @@ impl Fingerprint {
             digest: Digest::of(&input),
             files: self.files.len() as u64,
             changed_total: changed.len() as u64,
-            changed: changed.into_iter().take(LISTED).map(|effect| effect.relative_path).collect(),
+            changed: changed
+                .into_iter()
+                .take(LISTED)
+                .map(|effect| effect.relative_path)
+                .collect(),
         }
     }
 }
@@ -157,9 +206,15 @@ mod tests {
         write("noise.log", "x");
         std::fs::remove_file(dir.path().join("b.txt")).unwrap();
         let after = prints.take(dir.path()).unwrap();
-        let changes: Vec<_> = after.changes_since(&before).into_iter().map(|c| (c.relative_path, c.effect)).collect();
-        let wanted =
-            [("a.txt".to_owned(), SideEffectType::WriteFile), ("b.txt".to_owned(), SideEffectType::DeleteFile)];
+        let changes: Vec<_> = after
+            .changes_since(&before)
+            .into_iter()
+            .map(|c| (c.relative_path, c.effect))
+            .collect();
+        let wanted = [
+            ("a.txt".to_owned(), SideEffectType::WriteFile),
+            ("b.txt".to_owned(), SideEffectType::DeleteFile),
+        ];
         assert_eq!(changes, wanted);
         assert_eq!(after.state_since(Some(&after)).changed_total, 0);
         assert_ne!(after.state_since(None).digest, before.state_since(None).digest);

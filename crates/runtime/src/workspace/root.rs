@@ -56,7 +56,10 @@ impl Root {
         if !file.metadata()?.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a directory"));
         }
-        Ok(Self { path, fd: file.into() })
+        Ok(Self {
+            path,
+            fd: file.into(),
+        })
     }
 
     /// Returns the directory's resolved path.
@@ -73,10 +76,18 @@ impl Root {
                 Ok(fd) => return Ok(fd),
                 Err(Errno::AGAIN) => {}
                 Err(Errno::XDEV) => return Err(PathError::Outside(path.to_owned())),
-                Err(error) => return Err(PathError::Io { path: path.to_owned(), error: error.into() }),
+                Err(error) => {
+                    return Err(PathError::Io {
+                        path: path.to_owned(),
+                        error: error.into(),
+                    });
+                }
             }
         }
-        Err(PathError::Io { path: path.to_owned(), error: Errno::AGAIN.into() })
+        Err(PathError::Io {
+            path: path.to_owned(),
+            error: Errno::AGAIN.into(),
+        })
     }
 
     /// Returns where `path` really lies, relative to the workspace: rules judge this name, not the one given.
@@ -92,7 +103,10 @@ impl Root {
                 let trimmed = checked(path)?.trim_end_matches('/');
                 let (parent, name) = trimmed.rsplit_once('/').unwrap_or((".", trimmed));
                 if matches!(name, "" | "." | "..") {
-                    return Err(PathError::Invalid { path: path.to_owned(), why: "it names no file" });
+                    return Err(PathError::Invalid {
+                        path: path.to_owned(),
+                        why: "it names no file",
+                    });
                 }
                 // A dangling link would be followed by whoever creates the file: it is refused instead.
                 let parent = if parent.is_empty() { "." } else { parent };
@@ -106,13 +120,21 @@ impl Root {
     }
 
     fn name_of(&self, path: &str, fd: &OwnedFd) -> Result<String, PathError> {
-        let io = |error| PathError::Io { path: path.to_owned(), error };
+        let io = |error| PathError::Io {
+            path: path.to_owned(),
+            error,
+        };
         let real = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).map_err(io)?;
-        let inside = real.strip_prefix(&self.path).map_err(|_| PathError::Outside(path.to_owned()))?;
+        let inside = real
+            .strip_prefix(&self.path)
+            .map_err(|_| PathError::Outside(path.to_owned()))?;
         match inside.to_str() {
             Some("") => Ok(".".to_owned()),
             Some(name) => Ok(name.to_owned()),
-            None => Err(PathError::Invalid { path: path.to_owned(), why: "it is not UTF-8" }),
+            None => Err(PathError::Invalid {
+                path: path.to_owned(),
+                why: "it is not UTF-8",
+            }),
         }
     }
 
@@ -121,11 +143,21 @@ impl Root {
     /// # Errors
     /// When it leads out of the workspace, does not exist or is no regular file.
     pub fn open_file(&self, path: &str) -> Result<File, PathError> {
-        let fd = self.open_beneath(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty())?;
+        let fd = self.open_beneath(
+            path,
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY,
+            Mode::empty(),
+        )?;
         let file = File::from(fd);
-        let io = |error| PathError::Io { path: path.to_owned(), error };
+        let io = |error| PathError::Io {
+            path: path.to_owned(),
+            error,
+        };
         if !file.metadata().map_err(io)?.is_file() {
-            return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+            return Err(io(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            )));
         }
         Ok(file)
     }
@@ -136,7 +168,10 @@ impl Root {
     /// As [`Root::open_file`].
     pub fn read(&self, path: &str, limit: u64) -> Result<(Vec<u8>, u64), PathError> {
         let file = self.open_file(path)?;
-        let io = |error| PathError::Io { path: path.to_owned(), error };
+        let io = |error| PathError::Io {
+            path: path.to_owned(),
+            error,
+        };
         let length = file.metadata().map_err(io)?.len();
         let mut bytes = Vec::new();
         file.take(limit).read_to_end(&mut bytes).map_err(io)?;
@@ -149,7 +184,10 @@ impl Root {
     /// When it leads out of the workspace, is a directory or link, or cannot be written.
     pub fn write(&self, path: &str, bytes: &[u8]) -> Result<(), PathError> {
         let path = self.resolve(path)?;
-        let io = |error: io::Error| PathError::Io { path: path.clone(), error };
+        let io = |error: io::Error| PathError::Io {
+            path: path.clone(),
+            error,
+        };
         let (parent, name) = path.rsplit_once('/').unwrap_or((".", &path));
         self.create_dirs(parent)?;
         let dir = self.open_beneath(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
@@ -157,7 +195,12 @@ impl Root {
             Ok(found) if rustix::fs::FileType::from_raw_mode(found.st_mode).is_file() => {
                 Mode::from_raw_mode(found.st_mode & 0o7777)
             }
-            Ok(_) => return Err(io(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))),
+            Ok(_) => {
+                return Err(io(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "not a regular file",
+                )));
+            }
             Err(_) => Mode::from_raw_mode(0o644),
         };
         let beside = format!(".{name}.tracegate-new");
@@ -184,16 +227,30 @@ impl Root {
             let dir = self.open_beneath(parent, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
             match rustix::fs::mkdirat(&dir, part, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(PathError::Io { path: path.to_owned(), error: error.into() }),
+                Err(error) => {
+                    return Err(PathError::Io {
+                        path: path.to_owned(),
+                        error: error.into(),
+                    });
+                }
             }
-            done = if done.is_empty() { part.to_owned() } else { format!("{done}/{part}") };
+            done = if done.is_empty() {
+                part.to_owned()
+            } else {
+                format!("{done}/{part}")
+            };
         }
         Ok(())
     }
 }
 
 fn checked(path: &str) -> Result<&str, PathError> {
-    let invalid = |why| Err(PathError::Invalid { path: path.escape_debug().to_string(), why });
+    let invalid = |why| {
+        Err(PathError::Invalid {
+            path: path.escape_debug().to_string(),
+            why,
+        })
+    };
     if path.is_empty() {
         return invalid("it is empty");
     }
@@ -215,7 +272,8 @@ mod tests {
         std::fs::create_dir_all(dir.path().join("ws/src")).unwrap();
         std::fs::write(dir.path().join("ws/src/a.txt"), "a").unwrap();
         std::fs::write(dir.path().join("secret"), "s").unwrap();
-        let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, dir.path().join("ws").join(at)).unwrap();
+        let link =
+            |to: &str, at: &str| std::os::unix::fs::symlink(to, dir.path().join("ws").join(at)).unwrap();
         link("../secret", "out");
         link("src", "inner");
         link("../new", "dangling");
@@ -244,11 +302,16 @@ mod tests {
         let (dir, root) = workspace();
         for path in ["../secret", "/etc/passwd", "out", "src/../../secret", "dangling"] {
             assert!(root.read(path, 10).is_err(), "read {path}");
-            assert!(root.write(path, b"x").is_err() || !dir.path().join("new").exists(), "write {path}");
+            assert!(
+                root.write(path, b"x").is_err() || !dir.path().join("new").exists(),
+                "write {path}"
+            );
         }
         assert_eq!(std::fs::read(dir.path().join("secret")).unwrap(), b"s");
         assert!(!dir.path().join("new").exists());
-        assert!(root.read("src", 10).is_err() && root.read("", 10).is_err() && root.read("a\0b", 10).is_err());
+        assert!(
+            root.read("src", 10).is_err() && root.read("", 10).is_err() && root.read("a\0b", 10).is_err()
+        );
     }
 
     #[test]
@@ -260,7 +323,10 @@ mod tests {
         root.write("inner/a.txt", b"new").unwrap();
         root.write("deep/er/b.txt", b"b").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o750
+        );
         assert_eq!(std::fs::read(dir.path().join("ws/deep/er/b.txt")).unwrap(), b"b");
     }
 }
