@@ -43,6 +43,12 @@ impl<'a> Recorded<'a> {
             final_files: None,
         }
     }
+
+    /// Counts the steps of the run: replies that ask for actions or are final.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        limits::steps(&Record::read(self)).len() as u64
+    }
 }
 
 /// What one assertion says about a run.

@@ -6,4 +6,6 @@
 pub mod assertion;
 pub mod case;
 pub mod report;
-pub mod trial;
+
+#[cfg(test)]
+mod testlog;

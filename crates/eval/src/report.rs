@@ -323,10 +323,13 @@ fn width<'t>(texts: impl Iterator<Item = &'t str>) -> usize {
     texts.map(|text| text.chars().count()).max().unwrap_or_default()
 }
 
-/// Names and messages hold text of cases and runs: a control character in it would move the cursor or end the line.
+/// Names and messages hold text of cases and runs: a control character in it would move the cursor or end the line, and a
+/// directional one would make it read otherwise than it is.
 fn printable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
+    let hostile = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars()
+        .map(|c| if hostile(c) { '\u{fffd}' } else { c })
+        .collect()
 }
 
 #[cfg(test)]

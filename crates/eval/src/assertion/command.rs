@@ -51,7 +51,7 @@ pub(super) fn judge(expected: &Expected, results: &mut Results<'_, '_>) {
 
 /// What proves that a command was green.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommandKind {
+pub(super) enum CommandKind {
     /// A reading of its output: tests can be green because there were none.
     Test,
     /// Its exit code.
@@ -59,7 +59,7 @@ enum CommandKind {
 }
 
 /// Judges the newest run of `command`.
-fn passes(record: &Record<'_>, command: &str, kind: CommandKind) -> Finding {
+pub(super) fn passes(record: &Record<'_>, command: &str, kind: CommandKind) -> Finding {
     let wanted = normalise_command(command);
     let newest = record
         .calls

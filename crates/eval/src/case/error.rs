@@ -176,9 +176,17 @@ pub(super) fn nearest(text: &str, known: &[&'static str]) -> Option<&'static str
     known
         .iter()
         .map(|word| (distance(&text.to_lowercase(), &word.to_lowercase()), *word))
-        .filter(|(distance, word)| *distance <= (word.chars().count() / 3).max(1))
+        .filter(|(distance, word)| *distance <= allowed(word))
         .min()
         .map(|(_, word)| word)
+}
+
+/// How many edits may lie between a word and its typo: two swapped letters are two edits, and a word of three is soon another.
+fn allowed(word: &str) -> usize {
+    match word.chars().count() {
+        0..=3 => 1,
+        length => (length / 3).max(2),
+    }
 }
 
 /// Edit distance: insertions, deletions and substitutions of characters.

@@ -292,7 +292,9 @@ impl Expected {
 
 /// Checks the assertions that are read but not judged, and returns which of them stand there.
 fn unsupported(fields: &Fields<'_>) -> Result<Vec<&'static str>, CaseError> {
-    let checks: [(&'static str, fn(Node<'_>) -> Result<(), CaseError>); 13] = [
+    type Check = fn(Node<'_>) -> Result<(), CaseError>;
+
+    let checks: [(&'static str, Check); 13] = [
         ("maxRepeatedCalls", |node| node.integer(1, u64::MAX).map(drop)),
         ("filesUnchanged", |node| paths(node).map(drop)),
         ("fileContains", file_contains),

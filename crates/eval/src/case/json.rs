@@ -130,13 +130,13 @@ impl<'a> Node<'a> {
     }
 
     /// Reads the elements of an array.
-    pub(super) fn array(self) -> Result<Vec<Node<'a>>, CaseError> {
+    pub(super) fn array(self) -> Result<Vec<Self>, CaseError> {
         if !self.raw.get().starts_with('[') {
             return Err(self.wrong_type("an array"));
         }
         let Elements(raw) = self.read("an array")?;
         let source = self.source;
-        Ok(raw.into_iter().map(|raw| Node { source, raw }).collect())
+        Ok(raw.into_iter().map(|raw| Self { source, raw }).collect())
     }
 
     /// Reads the members of an object; a key that stands there twice is an error, because one of the two would be ignored.

@@ -66,15 +66,14 @@ impl AnswerPattern {
     /// When it is no regular expression, or too large a one, with the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         let built = RegexBuilder::new(text).size_limit(REGEX_LIMIT).build();
-        built.map(Self).map_err(|error| match error {
-            regex::Error::CompiledTooBig(limit) => format!("compiled, it is larger than {limit} bytes"),
+        built.map(Self).map_err(|error| {
+            if let regex::Error::CompiledTooBig(limit) = error {
+                return format!("compiled, it is larger than {limit} bytes");
+            }
             // The message draws the pattern over several lines; the last one says why.
-            error => error
-                .to_string()
-                .lines()
-                .last()
-                .map(|line| line.trim_start_matches("error: ").to_owned())
-                .unwrap_or_default(),
+            let said = error.to_string();
+            let last = said.lines().last().unwrap_or_default();
+            last.trim_start_matches("error: ").to_owned()
         })
     }
 
