@@ -171,7 +171,8 @@ struct Mention {
 fn mentions(tokens: &[Token<'_>], lower: &str, outcome: bool) -> Vec<Mention> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        if !TEST_WORDS.contains(&token.text) && !(outcome && TEST_NAMES.contains(&token.text)) {
+        let named = TEST_WORDS.contains(&token.text) || outcome && TEST_NAMES.contains(&token.text);
+        if !named {
             continue;
         }
         let previous = at

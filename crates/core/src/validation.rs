@@ -4,16 +4,20 @@
 //! Everything here is a pure function of what was recorded, so a verdict can be computed again from the log.
 
 mod command;
+mod coverage;
 mod evidence;
 mod gate;
+mod interpreters;
 mod reading;
 mod runners;
 mod script;
 mod status;
 mod summary;
 mod tasks;
+mod words;
 mod wrappers;
 
+pub(crate) use command::can_begin_a_run;
 pub use command::{Also, Scope, Shown, TestCommand, recognise};
 pub use evidence::{CommandRun, Evidence, TestRun};
 pub use gate::{GateReason, Outcome, Policy, Verdict, judge};

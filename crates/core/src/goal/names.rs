@@ -4,7 +4,7 @@ use super::{
     is_cjk, is_wide_punctuation,
     lexicon::{BARE_AFTER, BARE_BEFORE, PROSE},
 };
-use crate::validation::recognise;
+use crate::validation::{can_begin_a_run, recognise};
 
 /// Paths that a text names.
 pub(super) fn paths(text: &str) -> Vec<String> {
@@ -172,6 +172,9 @@ fn longest_command(words: &[String], bare: bool) -> Option<(String, usize)> {
         return None;
     }
     let program = first.rsplit('/').next().unwrap_or(first);
+    if !can_begin_a_run(first) {
+        return None;
+    }
     let a_word = [
         "test", "tests", "spec", "task", "act", "tap", "best", "move", "tester", "lab", "green", "m", "b",
         "v", "behave", "robot", "testing", "trial", "check", "fish", "time", "watch", "env",
@@ -231,7 +234,8 @@ fn longest_command(words: &[String], bare: bool) -> Option<(String, usize)> {
             return best;
         };
         // After a complete command only options and paths still belong to it.
-        if prose || best.is_some() && !path_like(next) {
+        let plain_word = ALONE.contains(&program) && next != "run";
+        if prose || (best.is_some() || plain_word) && !path_like(next) {
             return best;
         }
         candidate.push(' ');

@@ -1,6 +1,7 @@
 //! Is this command line a test run, of which runner and scope, and does its exit status say what the tests said?
 
 use super::{
+    interpreters,
     runners::{self, Family, Operands, Runner, Verb},
     status,
     tasks::{self, task_scope},
@@ -233,13 +234,32 @@ pub(super) fn invocation(program: &str, argv: &[String]) -> Option<Invocation> {
     }
     let args = argv.get(1..).unwrap_or_default();
     tasks::package_script(program, args)
-        .or_else(|| tasks::interpreted(program, args))
-        .or_else(|| tasks::special(program, args))
-        .or_else(|| runners::of_program(program).find_map(|row| from_row(row, program, args)))
+        .or_else(|| interpreters::interpreted(program, args))
+        .or_else(|| from_table(program, argv))
         .or_else(|| {
             let word = argv.first().filter(|word| word.contains(['/', '\\']))?;
-            tasks::script_file(word, args)
+            interpreters::script_file(word, args)
         })
+}
+
+/// Matches a program that tests by itself: no package manager, no interpreter, so that nothing recurses.
+pub(super) fn from_table(program: &str, argv: &[String]) -> Option<Invocation> {
+    let args = argv.get(1..).unwrap_or_default();
+    tasks::special(program, args)
+        .or_else(|| runners::of_program(program).find_map(|row| from_row(row, program, args)))
+}
+
+/// True if a command line that tests can begin with this word.
+pub(crate) fn can_begin_a_run(word: &str) -> bool {
+    const OTHERS: [&str; 14] = [
+        "npm", "pnpm", "yarn", "bun", "composer", "deno", "coverage", "ruby", "php", "perl", "Rscript",
+        "julia", "cmake", "tsx",
+    ];
+    let program = base(word);
+    runners::of_program(&program).next().is_some()
+        || wrappers::knows(&program)
+        || OTHERS.contains(&program.as_str())
+        || program.starts_with("python")
 }
 
 /// Arguments split into options and operands by a runner's own rules.

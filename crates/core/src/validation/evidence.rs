@@ -194,10 +194,8 @@ impl Evidence {
         for required in &mut self.required {
             if line.commands.iter().any(|argv| argv.starts_with(&required.argv)) {
                 // Exit 0 of `lint; build` says nothing about `lint`.
-                let ended = match run.ended {
-                    Ended::Exited(0) if !line.all_succeed => Ended::NotFinished,
-                    ended => ended,
-                };
+                let unproved = run.ended == Ended::Exited(0) && !line.all_succeed;
+                let ended = if unproved { Ended::NotFinished } else { run.ended };
                 required.last = Some(CommandRun {
                     script: cut(&run.script),
                     ended,

@@ -281,3 +281,216 @@ fn first_failure(output: &str) -> Option<String> {
         .or_else(|| lines().next())?;
     Some(line.chars().take(200).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::validation::recognise;
+
+    fn read(script: &str, code: i32, output: &str) -> TestReading {
+        read_result(&recognise(script).unwrap(), &Ended::Exited(code), output)
+    }
+
+    #[test]
+    fn a_summary_is_read_in_the_words_of_its_runner() {
+        use ReadingReason as R;
+        let check = |script: &str,
+                     code: i32,
+                     output: &str,
+                     trust: Trust,
+                     reason: R,
+                     counts: Option<(u64, u64, u64)>| {
+            let got = read(script, code, output);
+            let seen = got
+                .passed
+                .zip(got.failed)
+                .zip(got.skipped)
+                .map(|((passed, failed), skipped)| (passed, failed, skipped));
+            assert_eq!(
+                (got.trust, got.reason, seen),
+                (trust, reason, counts),
+                "{script}: {output}"
+            );
+        };
+        let green = |script: &str, output: &str, counts: (u64, u64, u64)| {
+            check(script, 0, output, Trust::Green, R::Passed, Some(counts));
+        };
+        let red = |script: &str, output: &str, counts: (u64, u64, u64)| {
+            check(script, 1, output, Trust::Red, R::Failed, Some(counts));
+        };
+        let none = |script: &str, output: &str, counts: Option<(u64, u64, u64)>| {
+            check(script, 0, output, Trust::Unknown, R::ZeroTests, counts);
+        };
+        green(
+            "npm test",
+            "Test Suites: 1 passed, 1 total\nTests:       12 passed, 12 total\nSnapshots:   0 total",
+            (12, 0, 0),
+        );
+        green(
+            "npx vitest run",
+            " Test Files  2 passed (2)\n      Tests  14 passed | 1 skipped (15)",
+            (14, 0, 1),
+        );
+        green(
+            "node --test",
+            "# tests 5\n# suites 1\n# pass 5\n# fail 0\n# cancelled 0\n# skipped 0\n# todo 0",
+            (5, 0, 0),
+        );
+        green("pytest", "==== 24 passed, 1 skipped in 0.80s ====", (24, 0, 1));
+        green(
+            "cargo test",
+            "test result: ok. 3 passed; 0 failed; 1 ignored\n\ntest result: ok. 4 passed; 0 failed; 0 ignored",
+            (7, 0, 1),
+        );
+        green(
+            "mvn test",
+            "[INFO] Tests run: 88, Failures: 0, Errors: 0, Skipped: 1",
+            (87, 0, 1),
+        );
+        green("rspec", "31 examples, 0 failures, 1 pending", (30, 0, 1));
+        green("phpunit", "OK (9 tests, 20 assertions)", (9, 0, 0));
+        green(
+            "dotnet test",
+            "Passed!  - Failed:     0, Passed:    12, Skipped:     0, Total:    12",
+            (12, 0, 0),
+        );
+        green("python -m unittest", "Ran 2 tests in 0.001s\n\nOK", (2, 0, 0));
+        green("ctest", "100% tests passed, 0 tests failed out of 12", (12, 0, 0));
+        green(
+            "npm test",
+            "\u{1b}[32mTests: 12 passed\u{1b}[0m, 12 total",
+            (12, 0, 0),
+        );
+        green(
+            "npm test",
+            "3 errors found in fixtures (expected)\nTests: 12 passed, 12 total",
+            (12, 0, 0),
+        );
+        red(
+            "npx mocha",
+            "  2 passing (10ms)\n  1 failing\n\n  1) add",
+            (2, 1, 0),
+        );
+        red(
+            "node --test",
+            "\u{2139} tests 5\n\u{2139} pass 4\n\u{2139} fail 1",
+            (4, 1, 0),
+        );
+        red(
+            "cargo nextest run",
+            "     Summary [   0.045s] 12 tests run: 11 passed, 1 failed, 3 skipped",
+            (11, 1, 3),
+        );
+        none(
+            "cargo test nosuch",
+            "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 41 filtered out",
+            Some((0, 0, 41)),
+        );
+        none("go test ./...", "?   \tx/cmd\t[no test files]", None);
+        none("npm test", "Tests: 12 skipped, 12 total", Some((0, 0, 12)));
+        none(
+            "python -m unittest",
+            "Ran 2 tests in 0.001s\n\nOK (skipped=2)",
+            Some((0, 0, 2)),
+        );
+        none("gradle test", "> Task :test NO-SOURCE\nBUILD SUCCESSFUL", None);
+        none("pytest", "", None);
+        check(
+            "go test ./...",
+            0,
+            "ok  \tx/a\t0.01s [no tests to run]\nok  \tx/b\t(cached)",
+            Trust::Green,
+            R::Passed,
+            None,
+        );
+        check(
+            "gradle test",
+            0,
+            "> Task :test UP-TO-DATE",
+            Trust::Unknown,
+            R::UpToDate,
+            None,
+        );
+        check("make test", 0, "ok", Trust::Green, R::NoSummary, None);
+        check(
+            "npm test | tail -3",
+            0,
+            "Tests: 2 passed, 2 total",
+            Trust::Green,
+            R::SummaryDespiteMask,
+            Some((2, 0, 0)),
+        );
+        check(
+            "npm test | tail -3",
+            0,
+            "Done.",
+            Trust::Unknown,
+            R::ExitCodeMasked,
+            None,
+        );
+        check(
+            "npm test || echo 'Tests: 2 passed'",
+            0,
+            "Tests: 2 passed, 2 total",
+            Trust::Unknown,
+            R::ExitCodeMasked,
+            Some((2, 0, 0)),
+        );
+        check(
+            "cargo test | grep ok",
+            0,
+            "test result: ok. 2 passed; 0 failed",
+            Trust::Unknown,
+            R::ExitCodeMasked,
+            Some((2, 0, 0)),
+        );
+        check(
+            "npm test || true",
+            0,
+            "Tests: 1 failed, 2 total",
+            Trust::Red,
+            R::OutputContradictsExit,
+            Some((1, 1, 0)),
+        );
+        check(
+            "npm test",
+            127,
+            "sh: jest: not found",
+            Trust::Unknown,
+            R::EnvBroken,
+            None,
+        );
+        check(
+            "npm test",
+            1,
+            "getaddrinfo EAI_AGAIN host",
+            Trust::Unknown,
+            R::EnvBroken,
+            None,
+        );
+        check("npm test", 137, "", Trust::Unknown, R::Timeout, None);
+        check(
+            "pytest",
+            5,
+            "24 deselected in 0.1s",
+            Trust::Unknown,
+            R::ZeroTests,
+            Some((0, 0, 24)),
+        );
+    }
+
+    #[test]
+    fn a_red_output_names_its_test_and_its_first_failure() {
+        let output = "FAIL src/math.test.ts\n  add keeps number return type\nExpected: \"number\"\nReceived: \"bigint\"\n    at ./src/math.ts:3:5\n    at node_modules/x/y.js:1:1\nTests: 1 failed, 1 passed, 2 total";
+        let wanted = TestReading {
+            trust: Trust::Red,
+            reason: ReadingReason::Failed,
+            passed: Some(1),
+            failed: Some(1),
+            skipped: Some(0),
+            named_files: vec!["src/math.test.ts".to_owned(), "src/math.ts".to_owned()],
+            first_failure: Some("FAIL src/math.test.ts".to_owned()),
+        };
+        assert_eq!(read("npm test", 1, output), wanted);
+    }
+}

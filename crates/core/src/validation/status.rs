@@ -2,7 +2,8 @@
 
 use super::{
     command::{Invocation, Meaning, Scope, Shown, base, is_build_directory, meaning},
-    script::{Connector, Node, Simple, Statement, Word, parse, parse_at},
+    script::{Connector, Node, Simple, Statement, parse, parse_at},
+    words::Word,
 };
 
 /// What a line amounts to.
@@ -67,6 +68,11 @@ impl Fate {
             Self::Lost => 5,
         };
         if rank(self) >= rank(other) { self } else { other }
+    }
+
+    /// Seen from outside of a subshell: its end is a status.
+    fn outside(self) -> Self {
+        if self == Self::Ends { Self::Kept } else { self }
     }
 
     /// The next command's status replaces this one's.
@@ -184,9 +190,10 @@ impl Walk {
         if in_variable && !matches!(so_far, Fate::NoTest | Fate::Ends) {
             return Fate::Lost;
         }
-        match so_far {
-            Fate::LostInPipe => Fate::Lost,
-            fate => fate,
+        if so_far == Fate::LostInPipe {
+            Fate::Lost
+        } else {
+            so_far
         }
     }
 
@@ -206,10 +213,7 @@ impl Walk {
             Node::Simple(simple) => self.simple(simple, shell),
             Node::Pipeline { negated, stages } => self.pipeline(*negated, stages, shell),
             Node::AndOr { first, rest } => self.and_or(first, rest, shell),
-            Node::Subshell(list) => match self.list(list, &mut shell.clone()) {
-                Fate::Ends => Fate::Kept,
-                fate => fate,
-            },
+            Node::Subshell(list) => self.list(list, &mut shell.clone()).outside(),
             Node::Group(list) => self.list(list, shell),
             Node::If { arms, otherwise } => self.branches(arms, otherwise.as_deref(), shell),
             Node::Loop { condition, body } => {
@@ -255,11 +259,7 @@ impl Walk {
             let on_failure = if negated { Some(body.as_slice()) } else { otherwise };
             let handled = (found == Fate::Kept || negated && found != Fate::NoTest)
                 && on_failure.is_some_and(|list| list.last().is_some_and(|last| fails(&last.node)));
-            let found = match found {
-                Fate::NoTest => Fate::NoTest,
-                _ if handled => Fate::Kept,
-                found => found.overwritten(),
-            };
+            let found = if handled { Fate::Kept } else { found.overwritten() };
             fate = fate.and(found).and(self.list(body, shell));
         }
         fate.and(otherwise.map_or(Fate::NoTest, |list| self.list(list, shell)))
@@ -272,10 +272,7 @@ impl Walk {
             let found = if last == 0 {
                 self.node(stage, shell)
             } else {
-                match self.node(stage, &mut shell.clone()) {
-                    Fate::Ends => Fate::Kept,
-                    found => found,
-                }
+                self.node(stage, &mut shell.clone()).outside()
             };
             let lost_here = place < last && !shell.pipefail && found == Fate::Kept;
             if place < last && found != Fate::NoTest {
@@ -317,12 +314,14 @@ impl Walk {
                 Connector::Or => {
                     let handled = fails(node) || exits_with_status(node);
                     let next = self.node(node, shell);
-                    fate = match fate {
-                        Fate::Kept if handled && ends(node) => Fate::Ends,
-                        Fate::Kept if handled => Fate::Kept,
-                        before => before.overwritten(),
-                    }
-                    .and(next);
+                    let before = if fate != Fate::Kept || !handled {
+                        fate.overwritten()
+                    } else if ends(node) {
+                        Fate::Ends
+                    } else {
+                        Fate::Kept
+                    };
+                    fate = before.and(next);
                 }
             }
         }
@@ -648,7 +647,7 @@ fn texts<'a>(node: &'a Node, into: &mut Vec<&'a str>) {
             }
         }
         Node::Subshell(list) | Node::Group(list) => {
-            list.iter().for_each(|statement| texts(&statement.node, into))
+            list.iter().for_each(|statement| texts(&statement.node, into));
         }
         Node::Loop { .. } | Node::Case(_) | Node::Function { .. } => {}
     }

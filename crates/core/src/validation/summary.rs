@@ -216,7 +216,7 @@ fn go_line(line: &str, summary: &mut Summary, packages: &mut u64, without_tests:
 
 /// Reads counts of a summary line; `None` if the line is none.
 fn summary_line(line: &str, lower: &str) -> Option<(Counts, Option<u64>)> {
-    let body = line.trim_matches(|c: char| matches!(c, '=' | '-' | ' ' | '*' | '│' | '|'));
+    let body = line.trim_matches(['=', '-', ' ', '*', '│', '|']);
     let is_suites = [
         "test suites:",
         "test files",
@@ -274,7 +274,7 @@ fn summary_line(line: &str, lower: &str) -> Option<(Counts, Option<u64>)> {
         "total:",
         "skipped:",
     ];
-    let lower_body = lower.trim_start_matches(|c: char| matches!(c, '=' | '-' | ' ' | '*' | '│' | '|'));
+    let lower_body = lower.trim_start_matches(['=', '-', ' ', '*', '│', '|']);
     if is_suites || !(digit_first || heads.iter().any(|head| lower_body.starts_with(head))) {
         return None;
     }

@@ -146,6 +146,11 @@ static WRAPPERS: &[Wrapper] = &[
     Wrapper { programs: &["pwsh", "powershell"], inner: Inner::Script(&["-c", "-Command", "-command"]), ..ROW },
 ];
 
+/// True if `program` is in the table.
+pub(super) fn knows(program: &str) -> bool {
+    WRAPPERS.iter().any(|row| row.programs.contains(&program))
+}
+
 /// What a wrapped command turns out to be.
 #[derive(Debug, PartialEq)]
 pub(super) enum Unwrapped {
