@@ -1,5 +1,4 @@
 //! What the gate says of small histories, as whole verdicts and as outcomes.
-#![expect(clippy::unwrap_used, reason = "a history that does not parse fails its test")]
 
 use tracegate_core::{
     goal::Goal,

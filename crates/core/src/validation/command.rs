@@ -138,6 +138,10 @@ pub(super) fn meaning(argv: &[String]) -> Meaning {
         let Some(program) = argv.first().map(|word| base(word)) else {
             return Meaning::Other;
         };
+        // `command -v pytest` asks where it is.
+        if program == "command" && argv.get(1).is_some_and(|arg| arg == "-v" || arg == "-V") {
+            return Meaning::Other;
+        }
         if let Some(inside) = wrappers::unwrap(&program, &argv) {
             masks |= inside.masks;
             watch |= inside.watch;
