@@ -13,7 +13,7 @@ use tracegate_core::{
     ids::ActionId,
     redact::{Redactor, Scrubbed},
 };
-use tracegate_report::{Width, terminal::one_line};
+use tracegate_report::terminal::one_line;
 
 /// Prints a line for each step's context, each action and each ruling of the validation gate.
 #[derive(Debug)]
@@ -34,7 +34,9 @@ impl Progress {
     }
 
     fn line(&self, text: &str) {
-        let line = one_line(text, Width::new(self.columns).columns());
+        // The indentation shows what belongs to which step; everything after it is one line, whatever was recorded.
+        let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+        let line = format!("{indent}{}", one_line(text.trim_start(), self.columns.saturating_sub(indent.len())));
         print::talk(&self.redactor.scrub_text(line));
     }
 
