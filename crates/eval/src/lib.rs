@@ -6,6 +6,7 @@
 pub mod assertion;
 pub mod case;
 pub mod report;
+pub mod trial;
 
 #[cfg(test)]
 mod testlog;
