@@ -141,15 +141,19 @@ impl Engine {
             let found = match rule.how {
                 How::Token(token) => apply(&mut scan, rule, &token, row, key.start(), key.end()),
                 // What a parser consumed is not parsed again: its input may be long.
-                How::Parser(_) if key.start() < parsed => None,
-                How::Parser(parser) => {
+                How::Parser(_) | How::Context(_) if key.start() < parsed => None,
+                How::Parser(parser) | How::Context(parser) => {
                     let found = parser(&mut scan, key.start(), key.end());
                     parsed = found.map_or(parsed, |(_, end)| end);
                     found
                 }
             };
+            let layer = match rule.how {
+                How::Token(_) | How::Parser(_) => Layer::Shape,
+                How::Context(_) => Layer::Name,
+            };
             if let Some((start, end)) = found {
-                push(start, end, Layer::Shape, rule.id, scan.cut(start, end));
+                push(start, end, layer, rule.id, scan.cut(start, end));
             }
         }
         if layers == Layers::WithoutNames {
@@ -195,7 +199,9 @@ fn apply(
             (length >= least).then_some((start - length, end))?
         }
     };
-    if scan.inside_base64(first) || (!token.keep_key && !scan.boundary(first, token.strict)) {
+    // A long token behind a prefix with a separator is one wherever it stands: something may have been glued to it.
+    let certain = token.keep_key || (!token.strict && token.min >= 30 && rule.key.contains(['_', '-']));
+    if scan.inside_base64(first) || !(certain || scan.boundary(first, token.strict)) {
         return None;
     }
     let stop = scan.run_end(token.body, body);
@@ -334,7 +340,11 @@ impl<'a> BareNumbers<'a> {
         {
             return json;
         }
-        let json = |text: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+        // A text that is nothing but the number is not a document: it may be a string's content.
+        let json = |text: &[u8]| {
+            matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+                && serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
+        };
         let mut document = (0, self.input.len(), false);
         if self.document.is_none() {
             document.2 = json(self.input);

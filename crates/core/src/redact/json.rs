@@ -2,7 +2,8 @@
 
 use super::engine::{Engine, Failed, Layers};
 use super::findings::Findings;
-use super::{names, rules, value};
+use super::names::{self, Sensitive};
+use super::{rules, value};
 use serde_json::{Map, Value};
 
 /// Strings that hold JSON are opened this many times; below, they are text like any other.
@@ -110,10 +111,17 @@ fn object(
         } else {
             place
         };
-        let rule =
+        let sensitive =
             names::sensitive(key).or_else(|| named.filter(|_| matches!(key.as_str(), "value" | "Value")));
-        let settled = match (rule, &mut *value) {
-            (Some(rule), Value::String(text)) => assigned(engine, rule, text, findings)?,
+        let settled = match (sensitive, &mut *value) {
+            (Some(Sensitive::Whole(rule)), Value::String(text)) => whole(engine, rule, text, findings)?,
+            (Some(Sensitive::IfRandom), Value::String(text)) if random(text) => {
+                whole(engine, rules::ASSIGNED, text, findings)?
+            }
+            (Some(Sensitive::Cookies), Value::String(text)) => {
+                cookies(engine, text, findings)?;
+                false
+            }
             _ => false,
         };
         if !settled {
@@ -158,7 +166,7 @@ fn rename(engine: &Engine, fields: &mut Map<String, Value>, findings: &mut Findi
 }
 
 /// Replaces a whole leaf that stands under the name of a secret. Says whether the leaf is settled.
-fn assigned(
+fn whole(
     engine: &Engine,
     rule: &'static str,
     text: &mut String,
@@ -191,6 +199,22 @@ fn assigned(
     findings.count(rule);
     *text = format!("{scheme}{}", engine.placeholder(rule, secret.as_bytes()));
     Ok(true)
+}
+
+fn random(text: &str) -> bool {
+    text.len() >= 16 && value::looks_secret(text.as_bytes())
+}
+
+/// Reads a leaf as the value of the header that its key names.
+fn cookies(engine: &Engine, text: &mut String, findings: &mut Findings) -> Result<(), Failed> {
+    const HEADER: &str = "Cookie: ";
+    if let Some((redacted, found)) = engine.settle(format!("{HEADER}{text}").as_bytes(), Layers::All)? {
+        let redacted = String::from_utf8(redacted).map_err(|_| Failed)?;
+        findings.merge(&found);
+        text.clear();
+        text.push_str(redacted.strip_prefix(HEADER).ok_or(Failed)?);
+    }
+    Ok(())
 }
 
 fn leaf(engine: &Engine, text: &mut String, place: Place<'_>, findings: &mut Findings) -> Result<(), Failed> {

@@ -234,7 +234,12 @@ fn random_leaves(json: &serde_json::Value, depth: usize, leaves: &mut Vec<String
                 random_leaves(item, depth + 1, leaves);
             }
         }
-        _ => {}
+        serde_json::Value::String(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_)
+        | serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Number(_) => {}
     }
 }
 
@@ -285,6 +290,7 @@ fn spellings_of(secret: &str) -> BTreeSet<Vec<u8>> {
     let mut texts = vec![secret.to_owned()];
     for (ascii, slash) in [(false, false), (true, false), (false, true), (true, true)] {
         let once = encodings::json(secret, ascii, slash);
+        texts.push(encodings::json(&once, false, false));
         texts.push(encodings::json(&once, ascii, slash));
         texts.push(once);
     }

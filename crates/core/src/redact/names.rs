@@ -121,25 +121,37 @@ pub(super) static NAMES: LazyLock<Option<AhoCorasick>> =
 /// A value that was found: where, and under which rule.
 pub(super) type Found = (usize, usize, &'static str);
 
-/// Says whether a whole name, such as the key of a JSON object, is one of a secret, and whether its value has a scheme in front.
-pub(super) fn sensitive(name: &str) -> Option<&'static str> {
+/// What the key of a JSON object says about its string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sensitive {
+    /// The whole string is secret, under this rule.
+    Whole(&'static str),
+    /// The string is secret if it looks random: the name also names settings.
+    IfRandom,
+    /// The string is a cookie header.
+    Cookies,
+}
+
+/// Says whether a whole name, such as the key of a JSON object, is one of a secret.
+pub(super) fn sensitive(name: &str) -> Option<Sensitive> {
     let bytes = name.as_bytes();
     let view = super::view::View::new(bytes, super::view::Reading::Plain, |_| false);
     let scan = Scan::new(&view);
     let words = NAMES.as_ref()?.try_find_overlapping_iter(bytes).ok()?;
-    let mut rule = None;
-    for one in words {
-        let kind = WORDS.get(one.pattern().as_usize()).map(|(_, kind)| *kind)?;
-        if name_end(&scan, one.start(), one.end()) == Some(bytes.len()) {
-            rule = match kind {
-                Kind::Secret => Some(ASSIGNED),
-                Kind::Authorization => Some(AUTH_HEADER),
-                // Cookies and `auth` are judged by their text: the words also name settings.
-                Kind::Cookie | Kind::Auth => rule,
-            };
-        }
-    }
-    rule
+    words
+        .filter(|word| name_end(&scan, word.start(), word.end()) == Some(bytes.len()))
+        .filter_map(|word| {
+            WORDS
+                .get(word.pattern().as_usize())
+                .map(|(_, kind)| (word.start(), *kind))
+        })
+        .filter_map(|(start, kind)| match kind {
+            Kind::Secret => Some(Sensitive::Whole(ASSIGNED)),
+            Kind::Authorization => Some(Sensitive::Whole(AUTH_HEADER)),
+            Kind::Cookie => Some(Sensitive::Cookies),
+            Kind::Auth => (start == 0 || bytes.get(start - 1) == Some(&b'_')).then_some(Sensitive::IfRandom),
+        })
+        .last()
 }
 
 /// Finds the values that belong to the word at `start..end`, whose row in the table is `row`.

@@ -33,6 +33,8 @@ pub(super) enum How {
     Token(Token),
     /// A parser of its own: gets the scan and the offsets of the key, returns the secret's range.
     Parser(structural::Parser),
+    /// The same, for what is secret by its place: a token found there names the secret better.
+    Context(structural::Parser),
 }
 
 /// A token: where it may begin and how long its body is.
@@ -84,6 +86,14 @@ const fn parser(id: &'static str, key: &'static str, parser: structural::Parser)
     }
 }
 
+const fn context(id: &'static str, key: &'static str, parser: structural::Parser) -> Rule {
+    Rule {
+        id,
+        key,
+        how: How::Context(parser),
+    }
+}
+
 impl Rule {
     const fn with(self, change: Token) -> Self {
         Self {
@@ -95,7 +105,7 @@ impl Rule {
     const fn token(&self) -> Token {
         match self.how {
             How::Token(token) => token,
-            How::Parser(_) => Token {
+            How::Parser(_) | How::Context(_) => Token {
                 body: Set::Alnum,
                 min: 0,
                 max: 0,
@@ -185,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
     token("azure-client-secret", "Q~", Set::Tilde, 31)
         .behind(Set::Tilde, 4, 4)
         .form(r"^[A-Za-z0-9_~.-]{3}[0-9]Q~"),
-    parser("azure-sas", "sig=", structural::query_signature),
+    context("azure-sas", "sig=", structural::query_signature),
     token("digitalocean-token", "dop_v1_", Set::Hex, 60),
     token("digitalocean-token", "doo_v1_", Set::Hex, 60),
     token("digitalocean-token", "dor_v1_", Set::Hex, 60),
@@ -299,10 +309,10 @@ pub(super) const RULES: &[Rule] = &[
     parser("private-key", "-----BEGIN ", structural::pem),
     parser("base64-private-key", "LS0tLS1CRUdJTi", structural::base64_pem),
     parser("jwt", "eyJ", structural::jwt),
-    parser(USERINFO, "://", structural::userinfo),
-    parser(USERINFO, ":\\/\\/", structural::userinfo),
-    parser("curl-user", "-u ", structural::curl_user),
-    parser("curl-user", "--user ", structural::curl_user),
+    context(USERINFO, "://", structural::userinfo),
+    context(USERINFO, ":\\/\\/", structural::userinfo),
+    context("curl-user", "-u ", structural::curl_user),
+    context("curl-user", "--user ", structural::curl_user),
 ];
 
 const OTHER_IDS: &[&str] = &[KNOWN, ASSIGNED, AUTH_HEADER, COOKIE, CLI_ARG, NETRC, ERROR];

@@ -196,7 +196,7 @@ impl<'v> Scan<'v> {
                 _ => {
                     // An escaped backslash of the value takes twice as many as the level has.
                     if *byte == quote
-                        && (backslashes <= level || (backslashes - level) % (2 * (level + 1)) == 0)
+                        && (backslashes <= level || (backslashes - level).is_multiple_of(2 * (level + 1)))
                     {
                         found = Some(from + index - backslashes.min(level));
                         break;

@@ -35,3 +35,23 @@ impl<T> Scrubbed<T> {
         &self.findings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two implementations apply to a type that can be deserialised, and then this test does not compile: which one is meant?
+    trait OnlyOne<Which> {
+        fn holds() -> bool {
+            true
+        }
+    }
+    struct Deserialised;
+    impl<T> OnlyOne<()> for T {}
+    impl<T: serde::de::DeserializeOwned> OnlyOne<Deserialised> for T {}
+
+    #[test]
+    fn a_scrubbed_value_cannot_be_deserialised() {
+        assert!(<Scrubbed<String> as OnlyOne<_>>::holds());
+    }
+}

@@ -62,7 +62,15 @@ pub(super) fn reference(value: &[u8]) -> bool {
     };
     // A NUL is a placeholder of an earlier pass. Crypt hashes also begin with a dollar sign, but with another one soon after.
     let crypt = *first == b'$' && head.get(1..6).is_some_and(|next| next.contains(&b'$'));
-    if matches!(first, b'<' | b'{' | b'%' | b'*' | b'\0') || (*first == b'$' && !crypt) {
+    let template = head.starts_with(b"{{")
+        || (*first == b'{'
+            && head
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"{}_.!:-".contains(byte)));
+    if template {
+        return true;
+    }
+    if matches!(first, b'<' | b'%' | b'*' | b'\0') || (*first == b'$' && !crypt) {
         return *first != b'%'
             || head
                 .get(1..3)
@@ -158,7 +166,7 @@ pub(super) fn looks_secret(value: &[u8]) -> bool {
     }
     let any = |test: fn(&u8) -> bool| head.iter().any(test);
     let digit = any(u8::is_ascii_digit);
-    let symbol = any(|byte| b"!@#$%^&*+=?~|".contains(byte) || !byte.is_ascii());
+    let symbol = any(|byte| b"!@#$%^*?~|".contains(byte) || !byte.is_ascii());
     let letter = any(u8::is_ascii_alphabetic);
     let classes = [
         any(u8::is_ascii_lowercase),
