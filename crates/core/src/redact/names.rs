@@ -177,7 +177,7 @@ fn name_end(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
         .iter()
         .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
         .count();
-    let tail = tail.get(..length)?.to_ascii_lowercase();
+    let tail = tail.get(..length)?;
     let digits = tail.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let word = tail.get(..tail.len() - digits)?;
     let word = if digits > 0 {
@@ -187,11 +187,14 @@ fn name_end(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
     };
     // `token.expired` and `password.label` are names of texts.
     let dotted = scan.at(end + length) == b'.' && scan.at(end + length + 1).is_ascii_alphabetic();
-    if digits > 3 || dotted || !TAILS.contains(&word) {
+    if digits > 3 || dotted || !TAILS.iter().any(|one| one.eq_ignore_ascii_case(word)) {
         return None;
     }
-    let head = scan.cut(start.saturating_sub(24), start).to_ascii_lowercase();
-    (!HEADS.iter().any(|one| head.ends_with(one))).then_some(end + length)
+    let headed = HEADS.iter().any(|one| {
+        let head = scan.cut(start.saturating_sub(one.len()), start);
+        head.eq_ignore_ascii_case(one)
+    });
+    (!headed).then_some(end + length)
 }
 
 /// What stands between a name and its value.

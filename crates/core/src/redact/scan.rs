@@ -91,6 +91,9 @@ pub(super) struct Scan<'v> {
     quotes: [[(usize, Option<usize>); LEVELS.len()]; QUOTES.len()],
     /// The last unquoted rest of a line that was measured.
     tail: (usize, usize),
+    /// How many bytes were looked at for ends of runs and quotations: what must stay linear.
+    #[cfg(test)]
+    measured: usize,
 }
 
 impl<'v> Scan<'v> {
@@ -101,6 +104,8 @@ impl<'v> Scan<'v> {
             runs: [(1, 0); SETS],
             quotes: [[(1, Some(0)); LEVELS.len()]; QUOTES.len()],
             tail: (1, 0),
+            #[cfg(test)]
+            measured: 0,
         }
     }
 
@@ -135,6 +140,10 @@ impl<'v> Scan<'v> {
         let rest = self.bytes.get(from..).unwrap_or_default();
         let end = from + rest.iter().take_while(|byte| set.contains(**byte)).count();
         *memory = (from, end);
+        #[cfg(test)]
+        {
+            self.measured += end - from;
+        }
         end
     }
 
@@ -205,7 +214,12 @@ impl<'v> Scan<'v> {
                 }
             }
         }
-        // "None" holds only up to the end of the line, which other searches cannot know: remember it for this line alone.
+        #[cfg(test)]
+        {
+            self.measured += found.unwrap_or(self.bytes.len()) - from;
+        }
+        // A quotation that does not close is not remembered: it happens once for each line and level, because a second one of
+        // its kind would close the first.
         if found.is_some() {
             *memory = (from, found);
         }
@@ -341,5 +355,23 @@ mod tests {
                 .collect();
             assert_eq!(ends, [2, 2, 5, 2, 8, 2, 5]);
         });
+    }
+
+    #[test]
+    fn asking_everywhere_in_a_run_or_a_quotation_measures_it_once() {
+        for unit in ["password=", "a=\\\"b", "x='y", "cookie:a="] {
+            let text = unit.repeat(1000) + "\"";
+            let measured = with(&text, |scan| {
+                for from in 0..text.len() {
+                    if scan.before(from, 1) == b'=' {
+                        scan.run_end(Set::Word, from);
+                        scan.line_value_end(from);
+                        scan.quoted_end(from, b'"', 0);
+                    }
+                }
+                scan.measured
+            });
+            assert!(measured <= 3 * text.len(), "{unit}: {measured} of {}", text.len());
+        }
     }
 }

@@ -153,34 +153,27 @@ fn digest(value: &[u8]) -> bool {
 
 /// Says whether a value that stands under a secret's name is one: long and mixed enough, and no word, reference, path or digest.
 pub(super) fn looks_secret(value: &[u8]) -> bool {
-    if value.contains(&b' ') {
+    // Looking for a space in the whole of a long value, at each of the names inside it, would take quadratic time.
+    let words = value.get(..value.len().min(4 * JUDGED)).unwrap_or_default();
+    if words.contains(&b' ') {
         // Prose under the name of a secret ("Password must be …") is told from a pass phrase by its words.
-        return value.len() <= 512
-            && value
-                .split(|byte| *byte == b' ')
-                .any(|word| word.len() < value.len() && looks_secret(word));
+        return words
+            .split(|byte| *byte == b' ')
+            .any(|word| word.len() < words.len() && looks_secret(word));
     }
     let head = value.get(..value.len().min(JUDGED)).unwrap_or_default();
-    if head.len() < 8 || reference(value) || digest(head) || plain_location(head) {
-        return false;
-    }
     let any = |test: fn(&u8) -> bool| head.iter().any(test);
     let digit = any(u8::is_ascii_digit);
     let symbol = any(|byte| b"!@#$%^*?~|".contains(byte) || !byte.is_ascii());
     let letter = any(u8::is_ascii_alphabetic);
-    let classes = [
-        any(u8::is_ascii_lowercase),
-        any(u8::is_ascii_uppercase),
-        digit,
-        symbol,
-    ];
-    let call = head.contains(&b'(') || head.contains(&b'{');
-    (digit || symbol)
-        && letter
-        && classes.iter().filter(|class| **class).count() >= 2
-        && !call
-        && !(identifier(head) && !symbol && head.len() < JUDGED)
-        && entropy(head) >= 2.5
+    // The cheap tests come first: this is asked at every name of a secret.
+    if head.len() < 8 || !letter || !(digit || symbol) || head.contains(&b'(') || head.contains(&b'{') {
+        return false;
+    }
+    // `Token![type]` and the like are code.
+    let macro_call = head.windows(2).any(|window| window == b"![");
+    let word = macro_call || identifier(head) && !symbol && head.len() < JUDGED;
+    !word && entropy(head) >= 2.5 && !reference(value) && !digest(head) && !plain_location(head)
 }
 
 /// Says whether the body after a vendor's prefix is random and not `xxxx` or a word: two bits a byte, and a digit or both cases.
@@ -236,6 +229,7 @@ mod tests {
             "sha256:0a1b2c3d4e5f",
             "https://example.com/v1/me",
             "process.env.API_KEY1",
+            "Token![type]",
         ];
         for text in secret {
             assert!(looks_secret(text.as_bytes()), "{text}");
