@@ -319,6 +319,17 @@ fn a_registered_value_is_found_in_every_spelling_under_one_tag() {
 }
 
 #[test]
+fn a_value_that_begins_inside_an_escape_does_not_break_json() {
+    let value = "n4Xq7Zt2Rb";
+    let found = placeholder("known-value", value);
+    check(
+        &knowing(&[value]),
+        &format!("{{\"a\":\"x\\{value}\"}}"),
+        &format!("{{\"a\":\"x{found}\"}}"),
+    );
+}
+
+#[test]
 fn lines_of_a_registered_value_are_secret_and_the_longer_of_two_values_wins() {
     let (first, second) = (letters(62, 14), letters(63, 20));
     let value = format!("-----begin-----\n{first}\n{second}\n{{\n");
