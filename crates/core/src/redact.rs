@@ -244,4 +244,6 @@ impl Redactor {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
