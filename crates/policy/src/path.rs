@@ -97,6 +97,13 @@ impl Target {
         } else {
             names.join("/")
         };
+        // `./~` and `a/../C:/x` are what they look like once they are written plainly.
+        if joined.starts_with('~') {
+            return Self::Home { text: owned() };
+        }
+        if let Some(why) = refusal(&joined) {
+            return Self::Invalid { text: owned(), why };
+        }
         Self::Inside(WorkspacePath(joined))
     }
 

@@ -220,7 +220,7 @@ impl Policy {
                     self.review_file(tool, effect, Cover::Alone, review);
                 }
                 Effect::Net { host, port } => {
-                    self.review_net(tool, effect, host, *port, Cover::Alone, review)
+                    self.review_net(tool, effect, host, *port, Cover::Alone, review);
                 }
                 Effect::Env { name } => self.review_env(name, review),
             }
@@ -281,8 +281,15 @@ impl Policy {
         let answered = self.review_outer(tool, argv, known, &shown, review);
         let cover = if answered { Cover::ByCommand } else { Cover::Alone };
         for effect in &profile.effects {
+            // An operand that is not known yet is no path; the rules on dynamic operands speak for it.
+            let unknown = matches!(effect.file(), Some((_, Target::Invalid { .. }, _)));
+            if known == Known::Program && unknown {
+                continue;
+            }
             match effect {
-                Effect::Net { host, port } => self.review_net(tool, effect, host, *port, cover, review),
+                Effect::Net { host, port } => {
+                    self.review_net(tool, effect, host, *port, cover, review);
+                }
                 Effect::List { .. } | Effect::Read { .. } | Effect::Write { .. } | Effect::Delete { .. } => {
                     self.review_file(tool, effect, cover, review);
                 }

