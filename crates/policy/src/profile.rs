@@ -25,6 +25,9 @@ pub struct Profile {
 /// Depth to which scripts inside scripts are looked at.
 const MAX_DEPTH: usize = 4;
 
+/// Commands inside one command; more are not understood. This is the fuel that bounds the work on any input.
+const MAX_INNER: usize = 256;
+
 /// Words of a wrapper that are looked at; a longer one is not understood.
 const MAX_WRAPPED: usize = 64;
 
@@ -110,6 +113,10 @@ impl Profile {
     }
 
     fn open(&mut self, argv: Vec<String>, depth: usize, wrappers: Wrappers) {
+        if self.inner.len() >= MAX_INNER {
+            self.unparsed = Some(format!("more than {MAX_INNER} commands in one"));
+            return;
+        }
         let inner = Self::at_depth(&argv, depth + 1, wrappers);
         self.class = self.class.max(inner.class);
         self.unparsed = self.unparsed.take().or(inner.unparsed);
@@ -680,5 +687,12 @@ mod tests {
         assert_eq!(profile("env curl -o a x").class, Class::Network);
         assert!(profile("bash -c 'ls | wc'").unparsed.is_some());
         assert!(profile(&("env ".repeat(70) + "rm x")).unparsed.is_some());
+        let shells = "sh ".repeat(60);
+        let nested = profile(&format!("env {shells} -c \"env {shells} -c 'env {shells}'\""));
+        assert!(
+            nested.unparsed.is_some() && nested.inner.len() < 3 * MAX_INNER,
+            "{}",
+            nested.inner.len()
+        );
     }
 }
