@@ -430,3 +430,80 @@ fn a_damaged_log_gives_the_spans_that_it_still_holds() {
         );
     }
 }
+
+#[test]
+fn no_order_of_events_breaks_the_projection() {
+    let log = events();
+    for first in 0..log.len() {
+        for second in 0..log.len() {
+            let mut swapped = log.clone();
+            swapped.swap(first, second);
+            let mut repeated = log.clone();
+            repeated.insert(first, log[second].clone());
+            for events in [swapped, repeated] {
+                let spans = project(&run(), &events).spans;
+                let ids: BTreeSet<SpanId> = spans.iter().map(|span| span.span_id).collect();
+                let proper = spans.iter().all(|span| span.start_ns <= span.end_ns);
+                assert!(proper && !ids.is_empty(), "{first} and {second}");
+            }
+        }
+    }
+}
+
+#[test]
+fn how_an_action_ended_decides_whether_it_failed() {
+    let check = |end: serde_json::Value, wanted: Option<(&str, &str)>| {
+        let mut log = Recording::new();
+        log.start(
+            "tool.execute",
+            json!({"tool": "shell", "risk": "shell", "args": {}}),
+        );
+        let mut data =
+            json!({"output": "", "output_chars": 0, "truncated": false, "duration_ms": 0, "sideEffects": []});
+        for (key, value) in end.as_object().unwrap() {
+            data[key] = value.clone();
+        }
+        log.finish(data);
+        let span = project(&run(), &log.events).spans.remove(0);
+        let found = match &span.status {
+            SpanStatus::Unset => None,
+            SpanStatus::Error(message) => Some((text(&span, names::ERROR_TYPE).unwrap(), message.as_str())),
+        };
+        assert_eq!(found, wanted, "{end}");
+    };
+    check(json!({"outcome": "ok", "exit_code": 0}), None);
+    check(json!({"outcome": "refused"}), None);
+    check(json!({"outcome": "not_run"}), None);
+    check(json!({"outcome": "refused", "error": {"type": "denied"}}), None);
+    check(
+        json!({"outcome": "failed", "exit_code": 2}),
+        Some(("exit_code", "exit code 2")),
+    );
+    check(
+        json!({"outcome": "failed", "exit_code": -1}),
+        Some(("exit_code", "exit code -1")),
+    );
+    check(json!({"outcome": "failed"}), Some(("tool_error", "")));
+    check(json!({"outcome": "timeout"}), Some(("timeout", "")));
+    check(json!({"outcome": "cancelled"}), Some(("cancelled", "")));
+    check(json!({"outcome": "unknown"}), Some(("process_killed", "")));
+    check(
+        json!({"outcome": "failed", "error": {"type": "no_such_file", "message": "`a` is not there"}}),
+        Some(("no_such_file", "`a` is not there")),
+    );
+}
+
+#[test]
+fn a_failed_run_is_red_and_a_waiting_one_is_not() {
+    let check = |end: serde_json::Value, wanted: SpanStatus| {
+        let mut log = Recording::new();
+        log.start("segment", json!({"pid": 1, "version": ""}));
+        log.finish(end);
+        assert_eq!(project(&run(), &log.events).spans[0].status, wanted);
+    };
+    let end = |status: &str, reason: &str| json!({"status": status, "stop_reason": reason, "usage": {}});
+    check(end("completed", "completed"), SpanStatus::Unset);
+    check(end("waiting_for_user", "waiting_for_user"), SpanStatus::Unset);
+    check(end("cancelled", "cancelled"), SpanStatus::Unset);
+    check(end("failed", "max_steps"), SpanStatus::Error(String::new()));
+}

@@ -437,6 +437,26 @@ mod tests {
     }
 
     #[test]
+    fn dropping_an_exporter_ends_its_thread_without_waiting_for_the_receiver() {
+        // Connections to it are taken by the system and never answered.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let endpoint = Endpoint::resolve(Some(&url), &crate::endpoint::OtelEnv::new())
+            .unwrap()
+            .unwrap();
+        let exporter = Exporter::start(endpoint, Resource::default()).unwrap();
+        exporter.send(vec![span(1)]);
+        let shared = Arc::clone(&exporter.shared);
+        drop(exporter);
+        let running = |state: &mut State| state.phase != Phase::Ended;
+        let waited = shared
+            .ended
+            .wait_timeout_while(shared.lock(), Duration::from_secs(60), running);
+        assert!(!waited.unwrap().1.timed_out());
+        assert_eq!(shared.report().pending, 1);
+    }
+
+    #[test]
     fn pauses_double_up_to_their_limit() {
         let pauses: Vec<u128> = [1, 2, 3, 7, 8, u32::MAX]
             .map(|n| BACKOFF.after(n).as_millis())

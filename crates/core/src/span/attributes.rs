@@ -14,6 +14,7 @@ use crate::{
         tool::{Outcome, SideEffectType, ToolExecuteFinished, ToolExecuteStarted},
     },
     payload::{Payload, clip},
+    stop::Status,
 };
 use serde::Serialize;
 
@@ -170,7 +171,9 @@ impl Sheet {
         // Not `gen_ai.usage.*`: backends that add up the spans of a trace would count every token twice.
         self.count(names::USAGE_INPUT_TOTAL, data.usage.total_input());
         self.count(names::USAGE_OUTPUT_TOTAL, data.usage.total_output());
-        data.error.clone()
+        // A failed run is red even if nothing else is known about its failure.
+        let failed = || (data.status == Status::Failed).then(|| Failure::new(data.stop_reason.as_str(), ""));
+        data.error.clone().or_else(failed)
     }
 
     fn context(&mut self, data: &ContextBuildFinished) -> Option<Failure> {

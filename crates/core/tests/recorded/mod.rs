@@ -87,7 +87,7 @@ pub(crate) fn run_started() -> Value {
     })
 }
 
-/// The events: one segment, two steps, 26 events, 10 spans.
+/// The events: one segment, two steps, 25 events, 10 spans.
 pub(crate) fn events() -> Vec<Event> {
     let mut log = Recording::new();
     log.push("run.started", &run_started());
