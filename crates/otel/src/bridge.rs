@@ -16,7 +16,7 @@ use opentelemetry_sdk::{
 };
 use std::cell::Cell;
 use tracegate_core::{fact::SpanKind, ids};
-use tracing::{Span, Subscriber};
+use tracing::{Level, Span, Subscriber};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
@@ -77,7 +77,7 @@ pub struct BridgeHandle;
 
 /// Returns the layer to put into the subscriber, and the handle that opens spans through it.
 ///
-/// The layer sees spans alone, of all libraries, and adds no attributes of its own; log lines are for other layers.
+/// The layer sees spans alone, of all libraries, from INFO upwards, and adds no attributes of its own; log lines are for other layers.
 #[must_use]
 pub fn layer<S>() -> (impl Layer<S>, BridgeHandle)
 where
@@ -106,9 +106,14 @@ where
         .with_level(false)
         // Spans only: the layer turns every error event into the status of its span, and nobody reads its copies of log lines.
         // OpenTelemetry's own targets stay out, as they come from inside the layer's lock (tracing-opentelemetry 250, 251, 260).
-        .with_filter(filter_fn(|metadata| {
-            metadata.is_span() && !metadata.target().starts_with("opentelemetry")
-        }))
+        // Finer spans than INFO, such as those of HTTP libraries, would cost more than they tell.
+        .with_filter(
+            filter_fn(|metadata| {
+                let ours = metadata.is_span() && *metadata.level() <= Level::INFO;
+                ours && !metadata.target().starts_with("opentelemetry")
+            })
+            .with_max_level_hint(Level::INFO),
+        )
 }
 
 /// Opens a tracing span with a constant name, as tracing demands, chosen by kind.

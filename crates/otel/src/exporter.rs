@@ -246,7 +246,7 @@ impl Exporter {
 /// The thread: everything that needs a reactor is built, used and dropped in here.
 fn run(shared: &Arc<Shared>, endpoint: &Endpoint, resource: &Resource, closing: oneshot::Receiver<Duration>) {
     // What the transport itself traces would become spans to export, without end (opentelemetry-rust 2877, 3654).
-    let _silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::default());
+    let _silent = tracing::dispatcher::set_default(&tracing::Dispatch::none());
     let _suppressed = opentelemetry::Context::enter_telemetry_suppressed_scope();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

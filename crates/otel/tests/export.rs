@@ -5,24 +5,18 @@
     reason = "a missing request is a failed test"
 )]
 
+mod receivers;
 #[path = "../../core/tests/recorded/mod.rs"]
 mod recorded;
 
-use bytes::Bytes;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     trace::v1::{ResourceSpans, Span},
 };
 use prost::Message as _;
+use receivers::{Received, grpc_receiver, http_receiver};
 use recorded::{events, run};
-use std::{
-    collections::BTreeMap,
-    io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::{net::TcpListener, sync::mpsc, thread, time::Duration};
 use tracegate_core::span::{Attributes, Projected, Resource, SpanEvent, SpanRecord, Value, project};
 use tracegate_otel::{
     convert::encoded_bound,
@@ -33,121 +27,6 @@ use tracegate_otel::{
 
 /// Long enough for a loaded machine; no test that passes waits for it.
 const LONG: Duration = Duration::from_secs(60);
-
-/// A request as a receiver saw it.
-struct Received {
-    path: String,
-    headers: BTreeMap<String, String>,
-    request: ExportTraceServiceRequest,
-}
-
-/// Answers OTLP over HTTP with `statuses` in turn and with 200 afterwards.
-fn http_receiver(statuses: &'static [u16]) -> (u16, mpsc::Receiver<Received>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (sender, received) = mpsc::channel();
-    thread::spawn(move || {
-        let mut statuses = statuses.iter();
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let Some(seen) = read_request(&mut stream) else {
-                continue;
-            };
-            if sender.send(seen).is_err() {
-                return;
-            }
-            let status = statuses.next().unwrap_or(&200);
-            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).unwrap();
-        }
-    });
-    (port, received)
-}
-
-fn read_request(stream: &mut TcpStream) -> Option<Received> {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).ok()?;
-        head.extend(byte);
-    }
-    let head = String::from_utf8(head).unwrap();
-    let mut lines = head.lines();
-    let path = lines.next()?.split(' ').nth(1)?.to_owned();
-    let headers: BTreeMap<String, String> = lines
-        .filter_map(|line| line.split_once(": "))
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
-        .collect();
-    let mut body = vec![0; headers["content-length"].parse().unwrap()];
-    stream.read_exact(&mut body).ok()?;
-    let request = ExportTraceServiceRequest::decode(body.as_slice()).unwrap();
-    Some(Received {
-        path,
-        headers,
-        request,
-    })
-}
-
-/// Answers OTLP over gRPC, for one connection after the other.
-fn grpc_receiver() -> (u16, mpsc::Receiver<Received>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    listener.set_nonblocking(true).unwrap();
-    let (sender, received) = mpsc::channel();
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                let mut connection = h2::server::handshake(stream).await.unwrap();
-                while let Some(Ok((request, respond))) = connection.accept().await {
-                    // The connection moves only while it is polled, so the call is answered beside it.
-                    tokio::spawn(answer(request, respond, sender.clone()));
-                }
-            }
-        });
-    });
-    (port, received)
-}
-
-async fn answer(
-    request: http::Request<h2::RecvStream>,
-    mut respond: h2::server::SendResponse<Bytes>,
-    sender: mpsc::Sender<Received>,
-) {
-    let (head, mut body) = request.into_parts();
-    let mut message = Vec::new();
-    while let Some(Ok(chunk)) = body.data().await {
-        body.flow_control().release_capacity(chunk.len()).unwrap();
-        message.extend_from_slice(&chunk);
-    }
-    // One byte of compression flag and four of length come before the message.
-    let request = ExportTraceServiceRequest::decode(&message[5..]).unwrap();
-    let headers = head
-        .headers
-        .iter()
-        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
-    let seen = Received {
-        path: head.uri.path().to_owned(),
-        headers: headers.collect(),
-        request,
-    };
-    drop(sender.send(seen));
-    let response = http::Response::builder()
-        .header("content-type", "application/grpc")
-        .body(())
-        .unwrap();
-    let mut stream = respond.send_response(response, false).unwrap();
-    stream.send_data(vec![0; 5].into(), false).unwrap();
-    let trailers = [(
-        http::HeaderName::from_static("grpc-status"),
-        http::HeaderValue::from_static("0"),
-    )];
-    stream.send_trailers(trailers.into_iter().collect()).unwrap();
-}
 
 fn endpoint(port: u16, protocol: &str, headers: &str) -> Endpoint {
     let env = OtelEnv::from([
@@ -325,12 +204,8 @@ fn the_bound_on_a_records_size_holds() {
 
 #[test]
 fn with_nobody_listening_a_run_ends_soon_and_says_what_is_pending() {
-    // A port that was free a moment ago; nothing listens there now.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    // Nothing listens on port 1; a port that was free a moment ago could be another test's by now.
+    let port = 1;
     for protocol in ["http/protobuf", "grpc"] {
         let (resource, spans) = recorded_run();
         let exporter = Exporter::start(endpoint(port, protocol, ""), resource).unwrap();
@@ -373,11 +248,6 @@ fn a_receiver_that_never_answers_holds_nobody_up() {
 
 #[test]
 fn nothing_to_send_is_no_reason_to_wait() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let exporter = Exporter::start(endpoint(port, "grpc", ""), Resource::default()).unwrap();
+    let exporter = Exporter::start(endpoint(1, "grpc", ""), Resource::default()).unwrap();
     assert_eq!(exporter.finish(LONG), sent(0));
 }
