@@ -244,10 +244,8 @@ pub(crate) fn parse(environment: &Environment) -> Result<Cli, Exit> {
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
         // Clap's own printing goes to the right stream; if that is closed, nobody is left to be told.
-        let _ = error.print();
-        match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Ok,
-            _ => Exit::Usage,
-        }
+        error.print().ok();
+        let answered = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if answered { Exit::Ok } else { Exit::Usage }
     })
 }

@@ -4,7 +4,6 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    io::IsTerminal as _,
     path::{Path, PathBuf},
 };
 
@@ -15,8 +14,6 @@ pub(crate) struct Environment {
     pub(crate) vars: BTreeMap<String, String>,
     pub(crate) dir: PathBuf,
     pub(crate) columns: usize,
-    /// Whether a person sits at standard error.
-    pub(crate) talks_to_person: bool,
 }
 
 impl Environment {
@@ -32,7 +29,6 @@ impl Environment {
             args: std::env::args_os().collect(),
             dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             columns,
-            talks_to_person: std::io::stderr().is_terminal(),
             vars,
         }
     }

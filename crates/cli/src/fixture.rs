@@ -44,14 +44,6 @@ pub(crate) const fn goal(language: Language) -> &'static str {
     }
 }
 
-/// Returns the test that is linked to the broken source.
-pub(crate) const fn linked_test(language: Language) -> &'static str {
-    match language {
-        Language::Ts => "src/math.test.ts",
-        Language::Rust => "tests/math.rs",
-    }
-}
-
 /// Puts the fixture of `language` below `dir`, which must not exist.
 pub(crate) fn place(language: Language, dir: &Path) -> Result<Placed, Failure> {
     let (files, script) = match language {

@@ -53,10 +53,9 @@ pub(crate) fn redactor(
     workspace: Option<&std::path::Path>,
 ) -> Redactor {
     let dot_env = workspace.and_then(read_dot_env);
-    Redactor::new(
-        store.redaction_key().clone(),
-        &print::registered(environment, dot_env.as_deref()),
-    )
+    let mut registered = print::registered(environment, dot_env.as_deref());
+    registered.push(store.registered_key());
+    Redactor::new(store.redaction_key().clone(), &registered)
 }
 
 #[expect(

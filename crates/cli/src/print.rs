@@ -1,5 +1,4 @@
 //! The terminal: the answer goes to standard output, the talk to standard error, and nothing that redaction has not seen to either.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the terminal")]
 
 use crate::environment::Environment;
 use std::io::Write as _;
@@ -8,12 +7,12 @@ use tracegate_core::redact::{RedactionKey, Redactor, Registered, Scrubbed};
 /// Prints a part of the answer.
 pub(crate) fn answer(text: &Scrubbed<String>) {
     // A reader that went away, such as `head`, is no failure.
-    let _ = writeln!(anstream::stdout(), "{}", text.get().trim_end_matches('\n'));
+    writeln!(anstream::stdout(), "{}", text.get().trim_end_matches('\n')).ok();
 }
 
 /// Says something to the person at the terminal.
 pub(crate) fn talk(text: &Scrubbed<String>) {
-    let _ = writeln!(anstream::stderr(), "{}", text.get().trim_end_matches('\n'));
+    writeln!(anstream::stderr(), "{}", text.get().trim_end_matches('\n')).ok();
 }
 
 /// Returns the secrets of the environment and of a `.env` file.

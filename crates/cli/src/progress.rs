@@ -36,7 +36,10 @@ impl Progress {
     fn line(&self, text: &str) {
         // The indentation shows what belongs to which step; everything after it is one line, whatever was recorded.
         let indent: String = text.chars().take_while(|c| *c == ' ').collect();
-        let line = format!("{indent}{}", one_line(text.trim_start(), self.columns.saturating_sub(indent.len())));
+        let line = format!(
+            "{indent}{}",
+            one_line(text.trim_start(), self.columns.saturating_sub(indent.len()))
+        );
         print::talk(&self.redactor.scrub_text(line));
     }
 

@@ -61,14 +61,14 @@ fn resolve(environment: &Environment, store: &Path, name: &str) -> Result<(Store
         return Ok((store, dir));
     }
     if let Some(dir) = runs.iter().find(|dir| dir.id().as_str() == name) {
-        return Ok((store.clone(), dir.clone()));
+        return Ok((store, dir.clone()));
     }
     let fitting: Vec<&RunDir> = runs
         .iter()
         .filter(|dir| dir.id().as_str().starts_with(name))
         .collect();
     match fitting.as_slice() {
-        [dir] => Ok((store.clone(), (*dir).clone())),
+        [dir] => Ok((store, (*dir).clone())),
         [] => Err(Failure::new(
             Exit::NotFound,
             format!("no run `{name}` in `{}`", store.root().display()),

@@ -111,7 +111,7 @@ impl Sending {
             && let Ok(exporter) = Exporter::start(self.endpoint.clone(), resource.clone())
         {
             // Only this thread sets it.
-            let _ = self.exporter.set(exporter);
+            self.exporter.set(exporter).ok();
         }
         if let Some(exporter) = self.exporter.get() {
             exporter.send(spans);

@@ -95,13 +95,8 @@ async fn attempt(case: &Case, bench: &Bench<'_>, report: &mut CaseReport) -> Res
         live: Box::new(tracegate::live::NoLiveSpans),
     };
     let began = RealWorld::default();
-    let session = Session::start(
-        around,
-        run.clone(),
-        &config(case, bench, &workspace),
-        bench.model.info(),
-    )
-    .map_err(|error| error.to_string())?;
+    let session = Session::start(around, &run, &config(case, bench, &workspace), bench.model.info())
+        .map_err(|error| error.to_string())?;
     report.run_id = Some(run.to_string());
     let cancel = Notify::new();
     let parts = Parts {

@@ -295,20 +295,31 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::record`].
     pub fn end(&mut self, span: Span, fact: impl Into<Fact>) -> Result<Seq, RecorderError> {
-        let place = Place {
-            action: span.action,
-            span: Some(span.ids.span),
-            parent: None,
-            cause: Some(span.started),
-        };
+        let Span {
+            ids,
+            kind,
+            started,
+            action,
+            live,
+        } = span;
+        // The live span ends with its last clone: before the event, so that nothing of it can come later.
+        drop(live);
         let fact = fact.into();
         debug_assert_eq!(
             fact.edge().map(|(kind, _)| kind),
-            Some(span.kind),
+            Some(kind),
             "a span ends as what it began"
         );
-        self.nesting.retain(|open| *open != span.ids.span);
-        self.record(place, fact)
+        self.nesting.retain(|open| *open != ids.span);
+        self.record(
+            Place {
+                action,
+                span: Some(ids.span),
+                parent: None,
+                cause: Some(started),
+            },
+            fact,
+        )
     }
 
     /// Makes everything recorded so far durable, if the run's durability asks for it.

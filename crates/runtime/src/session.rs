@@ -130,7 +130,7 @@ impl Session {
     /// When the goal is empty, the workspace cannot be used or the run cannot be recorded.
     pub fn start(
         around: Surroundings<'_>,
-        run: RunId,
+        run: &RunId,
         config: &RunConfig,
         model: ModelInfo,
     ) -> Result<Self, StartError> {
@@ -155,8 +155,8 @@ impl Session {
         let goal = redactor.scrub_text(config.goal.clone()).into_inner();
         let trace = config
             .join
-            .map_or_else(|| TraceId::derive(&run), |(trace, _)| trace);
-        let dir = store.create_run(&run)?;
+            .map_or_else(|| TraceId::derive(run), |(trace, _)| trace);
+        let dir = store.create_run(run)?;
         let log = LogWriter::create(&dir, disk, store.artifacts(), world.pid())?;
         let pid = world.pid();
         let durability = config.settings.durability;

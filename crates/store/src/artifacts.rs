@@ -117,10 +117,15 @@ impl Artifacts {
     pub fn get(&self, reference: &ArtifactRef) -> Result<Vec<u8>, ArtifactError> {
         let digest = reference.digest;
         let mut bytes = Vec::new();
-        let file = File::open(self.path(digest)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => ArtifactError::Missing(digest),
-            _ => ArtifactError::Io { digest, error },
-        })?;
+        let unopened = |error: io::Error| {
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            if missing {
+                ArtifactError::Missing(digest)
+            } else {
+                ArtifactError::Io { digest, error }
+            }
+        };
+        let file = File::open(self.path(digest)).map_err(unopened)?;
         // One byte more than the reference says is enough to see that it is not the same.
         let limit = reference.bytes.saturating_add(1);
         file.take(limit)

@@ -397,7 +397,7 @@ impl LogWriter {
                 error,
             };
             // A short write leaves half a line; the next opening would set it aside, so a failure here loses nothing.
-            let _ = self.file.truncate(self.offset);
+            self.file.truncate(self.offset).ok();
             return Err(failed);
         }
         self.offset += line.len() as u64;

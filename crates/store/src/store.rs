@@ -8,7 +8,10 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
-use tracegate_core::{ids::RunId, redact::RedactionKey};
+use tracegate_core::{
+    ids::RunId,
+    redact::{RedactionKey, Registered},
+};
 
 /// A store, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -56,12 +59,22 @@ impl StoreError {
 }
 
 /// A directory of runs and their artifacts, usually `.tracegate` in the workspace.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Store {
     root: PathBuf,
     host_id: String,
     key: RedactionKey,
+    key_text: String,
     artifacts: Artifacts,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("root", &self.root)
+            .field("host_id", &self.host_id)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Store {
@@ -92,7 +105,8 @@ impl Store {
             let path = root.join(name);
             fs::read_to_string(&path).map_err(|error| StoreError::read(&path, error))
         };
-        let key = unhex(text("redaction.key")?.trim()).ok_or_else(|| {
+        let key_text = text("redaction.key")?.trim().to_owned();
+        let key = unhex(&key_text).ok_or_else(|| {
             let error = io::Error::new(io::ErrorKind::InvalidData, "not 64 hexadecimal digits");
             StoreError::read(&root.join("redaction.key"), error)
         })?;
@@ -100,6 +114,7 @@ impl Store {
             root: root.to_owned(),
             host_id: text("host-id")?.trim().to_owned(),
             key: RedactionKey::from_bytes(key),
+            key_text,
             artifacts: Artifacts::new(root.join("artifacts")),
         })
     }
@@ -120,6 +135,15 @@ impl Store {
     #[must_use]
     pub const fn redaction_key(&self) -> &RedactionKey {
         &self.key
+    }
+
+    /// Returns the key file's text as a value to redact: a command may read the store, and the key opens its tags to guessing.
+    #[must_use]
+    pub fn registered_key(&self) -> Registered {
+        Registered {
+            name: "redaction.key".to_owned(),
+            value: self.key_text.clone(),
+        }
     }
 
     /// Returns the artifacts.

@@ -16,7 +16,10 @@ use tracegate::{
     model::Model as _,
     session::{Ending, Session},
 };
-use tracegate_core::{ids::RunId, stop::Exit};
+use tracegate_core::{
+    ids::RunId,
+    stop::{Exit, StopReason},
+};
 use tracegate_report::{RunView, Width, summary};
 use tracegate_store::RunDir;
 
@@ -38,9 +41,10 @@ pub(crate) fn run(environment: &Environment, global: &Global, args: &Run) -> Out
         .to_string()
     } else {
         let names = Names::of(environment, global, &ingredients);
-        let next = match ending.stop_reason.exit() {
-            Exit::Ok => format!("what happened: tracegate show @last{names}"),
-            _ => format!("why: tracegate explain @last{names}"),
+        let next = if ending.stop_reason == StopReason::Completed {
+            format!("what happened: tracegate show @last{names}")
+        } else {
+            format!("why: tracegate explain @last{names}")
         };
         format!("{}\n{next}", answer(environment, &ingredients, &ending)?)
     };
@@ -70,7 +74,7 @@ pub(crate) fn record(
     sinks.extend(sending.as_ref().map(|sending| sending.sink(&run)));
     let session = Session::start(
         ingredients.surroundings(sinks, Some(live)),
-        run,
+        &run,
         &ingredients.config,
         ingredients.model.info(),
     )?;

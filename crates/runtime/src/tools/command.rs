@@ -1,5 +1,4 @@
 //! Running a command: exactly these words, in a process group of its own that nothing survives, with a short environment.
-#![expect(clippy::disallowed_methods, reason = "children are started here")]
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{

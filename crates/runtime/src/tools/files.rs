@@ -5,7 +5,7 @@ use crate::{
     tools::Done,
     workspace::{PathError, Root},
 };
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io};
 use tracegate_core::redact::Redactor;
 
 /// Most entries that a listing shows.
@@ -17,14 +17,22 @@ fn refused(error: &PathError) -> Done {
     let kind = match error {
         PathError::Outside(_) => "outside_workspace",
         PathError::Invalid { .. } => "invalid_path",
-        PathError::Io { error, .. } => match error.kind() {
-            std::io::ErrorKind::NotFound => "not_found",
-            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => "not_permitted",
-            std::io::ErrorKind::StorageFull => "disk_full",
-            _ => "io",
-        },
+        PathError::Io { error, .. } => kind_of(error),
     };
     Done::failed(kind, error.to_string())
+}
+
+fn kind_of(error: &io::Error) -> &'static str {
+    let kinds = [
+        (io::ErrorKind::NotFound, "not_found"),
+        (io::ErrorKind::PermissionDenied, "not_permitted"),
+        (io::ErrorKind::ReadOnlyFilesystem, "not_permitted"),
+        (io::ErrorKind::StorageFull, "disk_full"),
+    ];
+    kinds
+        .into_iter()
+        .find(|(kind, _)| *kind == error.kind())
+        .map_or("io", |(_, name)| name)
 }
 
 pub(super) fn list(root: &Root, path: &str, depth: u32) -> Done {

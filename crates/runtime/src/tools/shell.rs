@@ -29,9 +29,10 @@ pub(super) async fn run(session: &Session, words: &[String], script: &str, ids: 
 
 /// As a shell would say it: 127 for a program that is not there, 126 for one that cannot be started.
 fn unstarted(script: &str, program: &str, error: &io::Error) -> Done {
-    let (code, why) = match error.kind() {
-        io::ErrorKind::NotFound => (127, format!("there is no program `{program}` on the path")),
-        _ => (126, format!("`{program}` cannot be started: {error}")),
+    let (code, why) = if error.kind() == io::ErrorKind::NotFound {
+        (127, format!("there is no program `{program}` on the path"))
+    } else {
+        (126, format!("`{program}` cannot be started: {error}"))
     };
     let output = render(script, Outcome::Failed, Some(code), "", &why);
     Done {

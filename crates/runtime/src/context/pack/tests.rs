@@ -52,6 +52,8 @@ fn demo() -> Memory {
 
 fn demo_goal() -> Goal {
     Goal {
+        expects_failure: false,
+        wants_all: false,
         mentions_tests: true,
         matched: vec!["修复失败测试".to_owned(), "npm test".to_owned()],
         named_commands: vec!["npm test".to_owned()],

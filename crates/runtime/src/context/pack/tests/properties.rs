@@ -42,9 +42,9 @@ prop_compose! {
         writes in (some_paths(), some_picks()),
         red in (some_paths(), some_picks()),
         on in any::<bool>(),
-    ) -> (Memory, u64, GoalView, Vec<Touched>, Vec<String>, Linking) {
+    ) -> (Memory, u64, Goal, Vec<Touched>, Vec<String>, Linking) {
         let named_paths = paths_of(&memory, goal.1, &goal.2);
-        let goal = GoalView { mentions_tests: goal.0, named_paths, ..GoalView::default() };
+        let goal = Goal { mentions_tests: goal.0, named_paths, ..Goal::read("") };
         let reads = paths_of(&memory, reads.0, &reads.1);
         let reads = reads.iter().zip(1..).map(|(path, step)| touched(path, How::Read, step));
         let writes = paths_of(&memory, writes.0, &writes.1);
@@ -111,7 +111,7 @@ proptest! {
         (memory, budget, goal, touched, red, linking) in situation()
     ) {
         let red: Vec<&str> = red.iter().map(String::as_str).collect();
-        let goal = GoalView { mentions_tests: false, ..goal };
+        let goal = Goal { mentions_tests: false, ..goal };
         let built = Case { goal, budget, linking, touched: &touched, red_files: &red, step: 9 }.build(&memory);
         for item in &built.report.included {
             prop_assert!(item.tier != Tier::StrongLink && item.tier != Tier::MediumLink, "{item:?}");
