@@ -15,7 +15,7 @@ use opentelemetry_otlp::{
     SpanExporter as OtlpExporter, WithExportConfig as _, WithHttpConfig as _, WithTonicConfig as _,
     tonic_types::metadata::MetadataMap,
 };
-use opentelemetry_sdk::trace::SpanExporter as _;
+use opentelemetry_sdk::{error::OTelSdkError, trace::SpanExporter as _};
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
@@ -309,7 +309,7 @@ async fn pump(shared: &Shared, endpoint: &Endpoint, resource: &Resource) {
                 closing_failures = 0;
             }
             Err(error) => {
-                shared.lock().last_error = Some(format!("{}: {error}", endpoint.url()));
+                shared.lock().last_error = Some(format!("{}: {}", endpoint.url(), plain(error)));
                 failures = failures.saturating_add(1);
                 if phase == Phase::Running {
                     pause_while_running(shared, BACKOFF.after(failures)).await;
@@ -322,6 +322,14 @@ async fn pump(shared: &Shared, endpoint: &Endpoint, resource: &Resource) {
                 }
             }
         }
+    }
+}
+
+/// The SDK prefixes every failure with the words `Operation failed`, which say nothing.
+fn plain(error: OTelSdkError) -> String {
+    match error {
+        OTelSdkError::InternalFailure(message) => message,
+        other @ (OTelSdkError::AlreadyShutdown | OTelSdkError::Timeout(_)) => other.to_string(),
     }
 }
 
