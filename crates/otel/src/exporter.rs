@@ -392,7 +392,7 @@ mod tests {
             kind: RecordKind::Internal,
             start_ns: 1,
             end_ns: 2,
-            attrs: Attributes::from([("k".to_owned(), Value::Str("x".repeat(bytes)))]),
+            attrs: Attributes::from([("k".into(), Value::Str("x".repeat(bytes)))]),
             events: Vec::new(),
             dropped_events: 0,
             links: Vec::new(),

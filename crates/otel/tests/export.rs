@@ -161,8 +161,7 @@ fn requests_stay_below_the_limits_of_receivers() {
         span.start_ns += at;
         // The last hundred together are above 4 MiB.
         let length = if at < 600 { 10 } else { 50_000 };
-        span.attrs
-            .insert("filler".to_owned(), Value::Str("x".repeat(length)));
+        span.attrs.insert("filler".into(), Value::Str("x".repeat(length)));
         spans.push(span);
     }
     let exporter = Exporter::start(endpoint(port, "http/protobuf", ""), resource).unwrap();
@@ -183,7 +182,7 @@ fn the_bound_on_a_records_size_holds() {
     let (resource, mut spans) = recorded_run();
     let mut large = spans[0].clone();
     let list = Value::List(vec![String::new(); 64]);
-    let attrs: Attributes = (0..10).map(|at| (format!("{at}"), list.clone())).collect();
+    let attrs: Attributes = (0..10).map(|at| (format!("{at}").into(), list.clone())).collect();
     let event = SpanEvent {
         name: String::new(),
         at_ns: u64::MAX,

@@ -28,7 +28,7 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 fn attributes() -> impl Strategy<Value = Attributes> {
-    collection::btree_map(any::<String>(), values(), 0..5)
+    collection::btree_map(any::<String>().prop_map_into(), values(), 0..5)
 }
 
 prop_compose! {

@@ -17,6 +17,7 @@ use crate::{
     stop::Status,
 };
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// The longest `error.type`, in bytes: it is a kind, not a message.
 const MAX_ERROR_TYPE: usize = 64;
@@ -38,46 +39,46 @@ pub(super) struct Actor {
 pub(super) struct Sheet(pub(super) Attributes);
 
 impl Sheet {
-    pub(super) fn text(&mut self, key: &str, text: &str) {
-        self.0.insert(key.to_owned(), Value::text(text));
+    pub(super) fn text(&mut self, key: &'static str, text: &str) {
+        self.0.insert(Cow::Borrowed(key), Value::text(text));
     }
 
     /// Leaves out what is empty: an empty attribute says nothing and costs a row.
-    fn some_text(&mut self, key: &str, text: &str) {
+    fn some_text(&mut self, key: &'static str, text: &str) {
         if !text.is_empty() {
             self.text(key, text);
         }
     }
 
-    fn shown(&mut self, key: &str, value: impl std::fmt::Display) {
+    fn shown(&mut self, key: &'static str, value: impl std::fmt::Display) {
         self.text(key, &value.to_string());
     }
 
     /// Writes an enum in its spelling of the log, whatever its variants are.
-    fn spelled(&mut self, key: &str, value: &impl Serialize) {
+    fn spelled(&mut self, key: &'static str, value: &impl Serialize) {
         if let Ok(serde_json::Value::String(text)) = serde_json::to_value(value) {
             self.text(key, &text);
         }
     }
 
-    pub(super) fn count(&mut self, key: &str, number: u64) {
-        self.0.insert(key.to_owned(), Value::count(number));
+    pub(super) fn count(&mut self, key: &'static str, number: u64) {
+        self.0.insert(Cow::Borrowed(key), Value::count(number));
     }
 
-    fn int(&mut self, key: &str, number: i64) {
-        self.0.insert(key.to_owned(), Value::Int(number));
+    fn int(&mut self, key: &'static str, number: i64) {
+        self.0.insert(Cow::Borrowed(key), Value::Int(number));
     }
 
-    pub(super) fn flag(&mut self, key: &str, flag: bool) {
-        self.0.insert(key.to_owned(), Value::Bool(flag));
+    pub(super) fn flag(&mut self, key: &'static str, flag: bool) {
+        self.0.insert(Cow::Borrowed(key), Value::Bool(flag));
     }
 
-    pub(super) fn list(&mut self, key: &str, items: impl IntoIterator<Item = String>) {
-        self.0.insert(key.to_owned(), Value::list(items));
+    pub(super) fn list(&mut self, key: &'static str, items: impl IntoIterator<Item = String>) {
+        self.0.insert(Cow::Borrowed(key), Value::list(items));
     }
 
     /// Names the artifact that holds a payload; text that is not in one stays in the log.
-    fn reference(&mut self, key: &str, payload: &Payload) {
+    fn reference(&mut self, key: &'static str, payload: &Payload) {
         if let Some(reference) = payload.reference() {
             self.shown(key, reference.digest);
         }
@@ -265,7 +266,8 @@ impl Sheet {
         self.some_text(names::GEN_AI_TOOL_CALL_ID, call_id.unwrap_or_default());
         // Longer than other strings, and cut by `arguments` itself so that it stays JSON.
         let args = Value::Str(arguments(&data.args));
-        self.0.insert(names::GEN_AI_TOOL_CALL_ARGUMENTS.to_owned(), args);
+        self.0
+            .insert(Cow::Borrowed(names::GEN_AI_TOOL_CALL_ARGUMENTS), args);
         self.text(names::SEED_TOOL_NAME, &data.tool);
         self.shown(names::RISK, data.risk);
         self.some_text(names::COMMAND, data.command.as_deref().unwrap_or_default());

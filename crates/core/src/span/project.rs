@@ -229,7 +229,7 @@ impl Projector {
         let link = segment.resumed_from.as_ref().map(|before| SpanLink {
             trace_id: self.trace_id,
             span_id: before.span_id,
-            attrs: Attributes::from([(names::LINK_RELATION.to_owned(), Value::text(&before.relation))]),
+            attrs: Attributes::from([(names::LINK_RELATION.into(), Value::text(&before.relation))]),
         });
         link.into_iter().collect()
     }
@@ -283,7 +283,7 @@ impl Projector {
         };
         for span in self.open.values_mut() {
             if span.kind == SpanKind::Segment {
-                span.sheet.0.insert(names::VERDICT.to_owned(), verdict.clone());
+                span.sheet.0.insert(names::VERDICT.into(), verdict.clone());
             }
         }
     }
@@ -309,7 +309,7 @@ impl Projector {
         let mut sheet = Sheet::default();
         let name = if let Fact::SpanNoted(noted) = &event.fact {
             for (key, value) in noted.attrs.iter().take(MAX_NOTE_ATTRS) {
-                sheet.text(&clip(key, MAX_NAME), value);
+                sheet.0.insert(clip(key, MAX_NAME).into(), Value::text(value));
             }
             &noted.name
         } else if let Fact::RedactionNoted(noted) = &event.fact {

@@ -4,7 +4,7 @@ use crate::{
     ids::{SpanId, TraceId},
     payload::clip,
 };
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 /// The longest string in an attribute, in bytes; longer values freeze Jaeger's page (jaeger-ui 3798) and belong into artifacts.
 pub const MAX_STRING: usize = 1024;
@@ -84,8 +84,8 @@ impl Value {
     }
 }
 
-/// Attributes: unique keys in a fixed order, so that two exports agree byte for byte.
-pub type Attributes = BTreeMap<String, Value>;
+/// Attributes: unique keys in a fixed order, so that two exports agree byte for byte. Nearly all keys are constants of `names`.
+pub type Attributes = BTreeMap<Cow<'static, str>, Value>;
 
 /// What a span hangs under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
