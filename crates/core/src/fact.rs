@@ -110,6 +110,12 @@ pub struct Healed {
     pub healed: bool,
 }
 
+/// The data of one event type.
+pub trait Data: Sized {
+    /// Returns the data, if `fact` is of this type.
+    fn of(fact: &Fact) -> Option<&Self>;
+}
+
 /// The edge of a span that an event type marks, if it marks one.
 macro_rules! edge {
     () => {
@@ -186,11 +192,19 @@ macro_rules! facts {
             }
         }
 
-        $(impl From<$data> for Fact {
-            fn from(data: $data) -> Self {
-                Self::$variant(data)
+        $(
+            impl From<$data> for Fact {
+                fn from(data: $data) -> Self {
+                    Self::$variant(data)
+                }
             }
-        })*
+
+            impl Data for $data {
+                fn of(fact: &Fact) -> Option<&Self> {
+                    if let Fact::$variant(data) = fact { Some(data) } else { None }
+                }
+            }
+        )*
     };
 }
 

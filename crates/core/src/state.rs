@@ -3,10 +3,10 @@
 use crate::{
     event::Event,
     fact::{
-        Edge, Fact, SpanKind,
+        Data as _, Edge, Fact, SpanKind,
         gate::{ValidationRuling, Verb},
         model::Usage,
-        run::{Limits, Settings},
+        run::{Limits, RunFinished, SegmentFinished, Settings, StatusChanged},
         tool::{ObservationKind, Outcome, Phase, ToolExecuteFinished},
         user::MessageKind,
     },
@@ -598,15 +598,11 @@ const fn ended(data: &ToolExecuteFinished) -> Ended {
 
 /// Returns the status that an event leaves the run in, where it speaks of it.
 fn ends_as(fact: &Fact) -> Option<Status> {
-    if let Fact::RunFinished(data) = fact {
-        Some(data.status)
-    } else if let Fact::SegmentFinished(data) = fact {
-        Some(data.status)
-    } else if let Fact::StatusChanged(data) = fact {
-        Some(data.status)
-    } else {
-        None
-    }
+    let of_run = RunFinished::of(fact).map(|data| data.status);
+    let of_segment = SegmentFinished::of(fact).map(|data| data.status);
+    of_run
+        .or(of_segment)
+        .or(StatusChanged::of(fact).map(|data| data.status))
 }
 
 /// Tells what may stand after `run.finished`: results of verifiers, notes about the record, and reopening.

@@ -2,9 +2,16 @@
 
 use crate::{
     event::Event,
-    fact::{Fact, user::MessageKind},
+    fact::{
+        Data as _, Fact,
+        tool::{Action, Observation, Outcome},
+        user::{MessageKind, UserMessage},
+    },
     ids::{ActionId, Seq},
+    payload::Payload,
 };
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What to do with an observation of an action that the log does not hold.
@@ -106,4 +113,82 @@ pub fn action_steps(events: &[Event], reading: Reading) -> Result<ActionSteps, U
         }
     }
     Ok(ActionSteps { steps, problems })
+}
+
+/// One action on one line, for tables and analysis; seed 000's step summary for a coding agent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepSummary {
+    /// Position among the actions, from 1.
+    pub index: u32,
+    /// The turn of the loop.
+    pub step: u32,
+    /// The action.
+    pub action: ActionId,
+    /// The tool that it wanted.
+    pub tool: String,
+    /// Its arguments.
+    pub args: Value,
+    /// One line for people.
+    pub description: String,
+    /// How it ended; none while it is open.
+    pub outcome: Option<Outcome>,
+    /// What the model read of it, as far as it can be shown without the artifact store.
+    pub output: Option<String>,
+    /// Files that it changed.
+    pub changed: Vec<String>,
+    /// What the user said since the action before.
+    pub user_messages_before: Vec<String>,
+}
+
+/// Flattens the steps of a log; observations of unknown actions are passed over, as [`Reading::Salvage`] does.
+#[must_use]
+pub fn step_summaries(events: &[Event]) -> Vec<StepSummary> {
+    let by_seq: BTreeMap<Seq, &Event> = events.iter().map(|event| (event.seq, event)).collect();
+    let observation = |seq: &Seq| by_seq.get(seq).and_then(|event| Observation::of(&event.fact));
+    let message = |seq: &Seq| by_seq.get(seq).and_then(|event| UserMessage::of(&event.fact));
+    let steps = action_steps(events, Reading::Salvage).unwrap_or_default().steps;
+    let with_action = steps
+        .iter()
+        .filter_map(|step| step.action.map(|(action, seq)| (step, action, seq)));
+    with_action
+        .zip(1..)
+        .filter_map(|((step, action, seq), index)| {
+            let event = by_seq.get(&seq)?;
+            let data = Action::of(&event.fact)?;
+            let mut summary = StepSummary {
+                index,
+                step: event.step.map_or(0, |step| step.0),
+                action,
+                tool: data.tool.clone(),
+                args: data.args.clone(),
+                description: data.description.clone(),
+                outcome: None,
+                output: None,
+                changed: Vec::new(),
+                user_messages_before: Vec::new(),
+            };
+            for observation in step.after.iter().filter_map(observation) {
+                summary.outcome = observation.outcome.or(summary.outcome);
+                summary.output = observation
+                    .content
+                    .as_ref()
+                    .map(Payload::preview)
+                    .or(summary.output);
+                summary.changed.extend(
+                    observation
+                        .workspace
+                        .iter()
+                        .flat_map(|workspace| workspace.changed.clone()),
+                );
+            }
+            let said = step
+                .before
+                .iter()
+                .filter_map(message)
+                .map(|message| message.content.preview());
+            summary.user_messages_before.extend(said);
+            Some(summary)
+        })
+        .collect()
 }

@@ -14,6 +14,7 @@ pub mod model;
 pub mod readiness;
 pub mod recorder;
 pub mod session;
+mod snapshot;
 pub mod tools;
 pub mod validate;
 pub mod workspace;

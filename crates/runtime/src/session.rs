@@ -461,6 +461,7 @@ impl Session {
         self.write_status(status, Some(stop), Some(&evidence))?;
         let dir = self.recorder.dir().clone();
         dir.replace_json(&dir.state(), &self.recorder.scrub(self.recorder.state())?)?;
+        crate::snapshot::write(&self.recorder, &evidence)?;
         Ok(Ending {
             run: self.recorder.run().clone(),
             status,
