@@ -216,6 +216,9 @@ pub(crate) struct EvalRun {
     /// Case files, or directories of them
     #[arg(default_value = "evals")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Only cases whose id contains PATTERN
+    #[arg(short = 'k', value_name = "PATTERN")]
+    pub(crate) pattern: Option<String>,
     /// Use these replies instead of the case's
     #[arg(long, value_name = "FILE")]
     pub(crate) cassette: Option<PathBuf>,

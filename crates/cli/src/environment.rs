@@ -6,6 +6,10 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
 };
+use tracegate_core::{
+    fact::run::RemoteParent,
+    ids::{SpanId, TraceId},
+};
 
 /// Arguments, variables, directory and terminal of this process.
 #[derive(Debug, Clone)]
@@ -53,6 +57,15 @@ impl Environment {
             .map(|above| above.join(".tracegate"))
             .find(|store| store.join("runs").is_dir());
         nearest.unwrap_or_else(|| dir.join(".tracegate"))
+    }
+
+    /// Returns the span of another program that started this one, if `TRACEPARENT` names it (W3C, version 00).
+    pub(crate) fn traceparent(&self) -> Option<(TraceId, RemoteParent)> {
+        let mut parts = self.var("TRACEPARENT")?.split('-');
+        let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
+        let (trace, span): (TraceId, SpanId) = (trace.parse().ok()?, span.parse().ok()?);
+        let valid = version == "00" && trace.to_bytes() != [0; 16] && span.to_bytes() != [0; 8];
+        valid.then_some((trace, RemoteParent { span_id: span }))
     }
 
     /// Tells whether a program of this name is on the path.

@@ -110,7 +110,7 @@ pub(crate) fn gather(
             name,
             version: VERSION.to_owned(),
         },
-        join: None,
+        join: environment.traceparent(),
         resource: BTreeMap::new(),
         environment: environment.vars.clone(),
     };

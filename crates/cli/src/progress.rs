@@ -62,10 +62,18 @@ impl Progress {
             } else {
                 files.join(", ")
             };
-            return Some(format!(
+            let hidden = data.links.iter().find(|link| link.strong && !link.included);
+            let hidden = hidden.map_or_else(String::new, |link| {
+                format!(
+                    "\n    ! {} is the test of {} and was not shown to the model",
+                    link.test, link.source
+                )
+            });
+            let shown = format!(
                 "{step:>2}  context: {files}  ({} of {} tokens)",
                 data.used, data.budget
-            ));
+            );
+            return Some(shown + &hidden);
         }
         if let (Fact::Action(data), Some(action)) = (&event.fact, event.action) {
             self.actions
@@ -108,8 +116,7 @@ impl Progress {
 
 impl Sink for Progress {
     fn on_event(&mut self, event: &Scrubbed<Event>) {
-        if let Some(line) = self.describe(event.get()) {
-            self.line(&line);
-        }
+        let described = self.describe(event.get()).unwrap_or_default();
+        described.lines().for_each(|line| self.line(line));
     }
 }

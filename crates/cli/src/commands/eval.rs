@@ -25,18 +25,31 @@ use tracegate_store::Store;
 pub(crate) fn run(environment: &Environment, global: &Global, args: &EvalRun) -> Outcome {
     let files = case_files(environment, &args.paths)?;
     // Every case is read before any is run: a typo in the last one must not cost the time of the others.
-    let cases = files
-        .iter()
-        .map(|file| read_case(file))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut cases = Vec::new();
+    for file in files {
+        let case = read_case(&file)?;
+        if args
+            .pattern
+            .as_ref()
+            .is_none_or(|pattern| case.id.contains(pattern.as_str()))
+        {
+            cases.push((file, case));
+        }
+    }
+    if cases.is_empty() {
+        return Err(
+            Failure::new(Exit::Nothing, "no eval case matches").help("tracegate eval run, without -k")
+        );
+    }
+    let total = cases.len();
     let (store, redactor) = open_store(environment, &store_of(environment, global), Path::new("."))?;
     let mut reports = Vec::new();
-    for (index, (file, case)) in files.iter().zip(cases).enumerate() {
+    for (index, (file, case)) in cases.into_iter().enumerate() {
         if !global.quiet {
-            let line = format!("[{}/{}] {} …", index + 1, files.len(), case.id);
+            let line = format!("[{}/{}] {} …", index + 1, total, case.id);
             print::talk(&redactor.scrub_text(line));
         }
-        reports.push(trial(environment, args, file, case, &store, &redactor)?);
+        reports.push(trial(environment, args, &file, case, &store, &redactor)?);
     }
     let report = SuiteReport::new(reports);
     let text = if args.json {

@@ -26,9 +26,10 @@ pub(crate) fn explain(environment: &Environment, global: &Global, args: &Explain
     } else {
         let width = Width::new(environment.columns);
         format!(
-            "{}\n{}\nas a test: tracegate eval run evals/",
+            "{}\n{}\nwhat each tool did: tracegate show {}",
             attribution::render(&attribution, width),
-            postmortem::render(&postmortem, width)
+            postmortem::render(&postmortem, width),
+            args.run
         )
     };
     print::answer(&redactor.scrub_text(text));

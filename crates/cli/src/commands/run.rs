@@ -155,10 +155,32 @@ pub(crate) fn answer(
     let dir: RunDir = ingredients.store.run(&ending.run)?;
     let found = crate::runs::read(ingredients.store.clone(), dir)?;
     let view = view(&ending.run, &found)?;
-    Ok(summary::render(
+    let summary = summary::render(
         &summary::summarise(&view, found.holder),
         Width::new(environment.columns),
+    );
+    Ok(format!(
+        "{}  {}\n\n{summary}",
+        ending.stop_reason,
+        headline(ending.stop_reason)
     ))
+}
+
+/// What an ending means, in one sentence.
+const fn headline(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Completed => "The agent says it is done, and the evidence agrees.",
+        StopReason::ValidationFailed => "The agent says it is done. The evidence says it is not.",
+        StopReason::ToolError => "Actions could not be executed.",
+        StopReason::MaxSteps => "The steps are used up; nothing was claimed.",
+        StopReason::BudgetExhausted => "The budget is used up; nothing was claimed.",
+        StopReason::PermissionDenied => "The agent wanted what the policy forbids.",
+        StopReason::WaitingForUser => "The agent asks its user.",
+        StopReason::ModelError => "The model gave no reply that could be used.",
+        StopReason::RecorderFailed => "The run could not be recorded.",
+        StopReason::GateFailed => "A gate broke.",
+        StopReason::Cancelled => "A person stopped the run.",
+    }
 }
 
 /// Reads a run for the reports.

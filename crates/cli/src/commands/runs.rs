@@ -5,7 +5,7 @@ use crate::{
 };
 use serde_json::json;
 use tracegate_core::stop::Exit;
-use tracegate_report::{RunView, Width, figures::duration, summary, terminal::one_line};
+use tracegate_report::{RunView, figures::duration, summary, terminal::one_line};
 use tracegate_store::Store;
 
 pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, json: bool) -> Outcome {
@@ -13,6 +13,8 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     let redactor = ingredients::redactor(environment, &store, None);
     let dirs = store.runs()?;
     let total = dirs.len();
+    // What the columns before the goal leave of the terminal.
+    let room = environment.columns.saturating_sub(98).max(24);
     let mut rows = Vec::new();
     let mut lines = vec![format!(
         "{:<44} {:<17} {:<18} {:>5} {:>8}  {}",
@@ -24,17 +26,22 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
             Ok((summary, goal)) => {
                 let reason = summary.stop_reason.map_or("-", |reason| reason.as_str());
                 lines.push(format!(
-                    "{:<44} {:<17} {reason:<18} {:>5} {:>8}  {goal}",
+                    "{:<44} {:<17} {reason:<18} {:>5} {:>8}  {}",
                     id.as_str(),
                     summary.status.as_str(),
                     summary.steps,
                     duration(summary.duration_ms),
+                    one_line(&goal, room),
                 ));
                 rows.push(json!({ "summary": summary, "goal": goal }));
             }
             // One damaged run must not hide the others.
             Err(why) => {
-                lines.push(format!("{:<44} cannot be read: {why}", id.as_str()));
+                lines.push(format!(
+                    "{:<44} cannot be read: {}",
+                    id.as_str(),
+                    one_line(&why, room)
+                ));
                 rows.push(json!({ "runId": id, "error": why }));
             }
         }
@@ -45,13 +52,7 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
         "no runs yet\nstart with: tracegate demo".to_owned()
     } else {
         lines.push(format!("{total} runs\nshow one: tracegate show @last"));
-        let width = Width::new(environment.columns.max(100)).columns();
-        lines
-            .iter()
-            .flat_map(|line| line.lines())
-            .map(|line| one_line(line, width))
-            .collect::<Vec<_>>()
-            .join("\n")
+        lines.join("\n")
     };
     print::answer(&redactor.scrub_text(text));
     Ok(if total == 0 { Exit::Nothing } else { Exit::Ok })

@@ -207,7 +207,11 @@ const SOURCE: &[&str] = &[
 
 fn named_files(output: &str) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
-    for line in output.lines() {
+    // Package managers echo the command of a script first (`> node run-tests.mjs`): a runner, not what failed.
+    for line in output
+        .lines()
+        .filter(|line| !line.starts_with("> ") && !line.starts_with("$ "))
+    {
         let line: String = line.chars().take(600).collect();
         for word in line.split(|c: char| {
             c.is_whitespace()
