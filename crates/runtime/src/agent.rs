@@ -65,30 +65,40 @@ pub struct Parts<'a> {
 /// # Errors
 /// When the run cannot be recorded; everything else is how the run ended.
 pub async fn drive(mut session: Session, parts: &Parts<'_>) -> Result<Ending, RecorderError> {
-    let (stop, why) = loop {
-        if let Some(stop) = stop_check(&mut session, parts.policy)? {
-            break stop;
+    let ended = match turns(&mut session, parts).await {
+        Ok((stop, why)) => session.settle(stop).and_then(|()| session.finish(stop, &why)),
+        Err(error) => Err(error),
+    };
+    // The log cannot say that it could not be written: the exit code, standard error and, if possible, `status.json` do.
+    ended.inspect_err(|error| session.give_up(error))
+}
+
+/// Takes turns until something ends them, and says what.
+async fn turns(session: &mut Session, parts: &Parts<'_>) -> Result<(StopReason, String), RecorderError> {
+    loop {
+        if let Some(stop) = stop_check(session, parts.policy)? {
+            return Ok(stop);
         }
         let turn = tokio::select! {
             biased;
-            () = parts.cancel.notified() => break (StopReason::Cancelled, "a person stopped the run".to_owned()),
-            turn = step(&mut session, parts) => turn,
+            () = parts.cancel.notified() => return Ok((StopReason::Cancelled, "a person stopped the run".to_owned())),
+            turn = step(session, parts) => turn,
         };
         match turn {
             Ok(Turn::Continue) => {}
-            Ok(Turn::Waiting) => break (StopReason::WaitingForUser, "the agent asked its user".to_owned()),
-            Ok(Turn::Final) => match validate::judge(&mut session)? {
-                ValidationRuling::Complete => break (StopReason::Completed, String::new()),
-                ValidationRuling::Fail => break (StopReason::ValidationFailed, String::new()),
+            Ok(Turn::Waiting) => {
+                return Ok((StopReason::WaitingForUser, "the agent asked its user".to_owned()));
+            }
+            Ok(Turn::Final) => match validate::judge(session)? {
+                ValidationRuling::Complete => return Ok((StopReason::Completed, String::new())),
+                ValidationRuling::Fail => return Ok((StopReason::ValidationFailed, String::new())),
                 ValidationRuling::PushBack => {}
             },
             Err(StepError::Recorder(error)) => return Err(error),
-            Err(error @ StepError::Model(_)) => break (StopReason::ModelError, error.to_string()),
-            Err(error @ StepError::Workspace(_)) => break (StopReason::ToolError, error.to_string()),
+            Err(error @ StepError::Model(_)) => return Ok((StopReason::ModelError, error.to_string())),
+            Err(error @ StepError::Workspace(_)) => return Ok((StopReason::ToolError, error.to_string())),
         }
-    };
-    session.settle(stop)?;
-    session.finish(stop, &why)
+    }
 }
 
 /// One turn: look, show, ask, and do what was asked, each action past the gate.

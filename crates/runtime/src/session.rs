@@ -415,7 +415,7 @@ impl Session {
     ///
     /// # Errors
     /// When the run cannot be recorded.
-    pub fn finish(mut self, stop: StopReason, why: &str) -> Result<Ending, RecorderError> {
+    pub fn finish(&mut self, stop: StopReason, why: &str) -> Result<Ending, RecorderError> {
         let status = stop.status();
         let evidence = self.evidence(stop, why);
         let failed = status == Status::Failed;
@@ -469,6 +469,16 @@ impl Session {
             claim,
             evidence,
         })
+    }
+
+    /// Says in `status.json`, if that can still be written, that the log could not be.
+    pub(crate) fn give_up(&self, error: &RecorderError) {
+        self.write_status(
+            Status::Failed,
+            Some(StopReason::RecorderFailed),
+            Some(&error.to_string()),
+        )
+        .ok();
     }
 
     /// Says in one sentence what there is to go by.
