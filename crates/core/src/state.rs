@@ -416,7 +416,7 @@ impl RunState {
             Fact::RunStarted(run) => {
                 self.began = event.ts;
                 self.goal = Goal::read(&run.goal.preview());
-                self.evidence = Evidence::new(&self.goal);
+                self.evidence = Evidence::new(&self.goal).in_workspace(&run.workspace);
                 self.limits = Some(run.limits);
                 self.settings = Some(run.settings.clone());
             }

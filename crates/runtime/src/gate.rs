@@ -200,7 +200,8 @@ impl Session {
     /// # Errors
     /// When the run cannot be recorded.
     pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result<(), StepError> {
-        let content = self.recorder.payload(&refusal.message)?;
+        let message = self.recorder.redactor().scrub_text(refusal.message.clone()).into_inner();
+        let content = self.recorder.payload(&message)?;
         let observation = Observation {
             kind: ObservationKind::ToolOutput,
             phase: Phase::After,
@@ -209,7 +210,7 @@ impl Session {
             workspace: None,
         };
         self.recorder.record(Place::at(refusal.id), observation)?;
-        self.answer(refusal.id, refusal.message.clone());
+        self.answer(refusal.id, message);
         Ok(())
     }
 }

@@ -32,7 +32,8 @@ pub fn judge(session: &mut Session) -> Result<ValidationRuling, RecorderError> {
         }
         Outcome::Failed | Outcome::Inconclusive => ValidationRuling::Fail,
     };
-    let feedback = feedback(&verdict);
+    // What the conversation holds is what the log holds, so that a resume rebuilds it bit by bit.
+    let feedback = session.recorder.redactor().scrub_text(feedback(&verdict)).into_inner();
     session.recorder.end(
         span,
         ValidationReviewFinished {
