@@ -379,7 +379,11 @@ impl RunState {
         match (&event.fact, progress) {
             (Fact::ToolExecuteStarted(_), Some(Progress::Permitted)) => Ok(()),
             (Fact::ToolExecuteStarted(_), _) => violation("not permitted"),
-            (Fact::PermissionReviewStarted(_), Some(Progress::Asked)) => Ok(()),
+            // A review that was cut off, or whose ruling was not acted on, is begun again: the policy decides anew.
+            (
+                Fact::PermissionReviewStarted(_),
+                Some(Progress::Asked | Progress::Permitted | Progress::Refused),
+            ) => Ok(()),
             (Fact::PermissionReviewStarted(_), _) => violation("not waiting for a ruling"),
             (Fact::Observation(observation), None)
                 if observation.kind == ObservationKind::ToolOutput && observation.phase == Phase::After =>
@@ -420,7 +424,8 @@ impl RunState {
                 self.limits = Some(run.limits);
                 self.settings = Some(run.settings.clone());
             }
-            Fact::SegmentStarted(_) => {
+            Fact::SegmentStarted(data) => {
+                self.limits = data.limits.or(self.limits);
                 self.segment = event.segment;
                 self.root = self.root.or(event.span);
                 self.status = Status::Running;

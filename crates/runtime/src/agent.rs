@@ -3,9 +3,9 @@
 use crate::{
     conversation::Message,
     gate::{self, PendingAction, Ruling},
-    model::{self, Model, ModelError, ModelReply},
+    model::{self, Model, ModelError, ModelReply, ToolCall},
     readiness,
-    recorder::{Place, RecorderError},
+    recorder::{Place, RecorderError, Span},
     session::{Ending, Session},
     tools::{self, After, Request},
     validate,
@@ -20,6 +20,7 @@ use tracegate_core::{
     },
     ids::ActionId,
     payload::{INLINE_STRING, clip},
+    redact::Redactor,
     stop::StopReason,
 };
 use tracegate_policy::{OnDeny, Policy};
@@ -38,15 +39,68 @@ pub enum StepError {
     Workspace(#[from] std::io::Error),
 }
 
-/// What a step comes to.
+/// What a turn comes to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Turn {
+enum Turn {
     /// There is more to do.
     Continue,
-    /// The agent gave its answer.
-    Final,
+    /// The validation gate ruled on the agent's answer.
+    Judged(ValidationRuling),
     /// The agent asked its user.
     Waiting,
+}
+
+/// What the agent did in a step.
+#[derive(Debug, PartialEq, Eq)]
+enum Did {
+    /// It acted.
+    Act,
+    /// It gave its answer.
+    Answer,
+    /// It asked its user.
+    Ask,
+}
+
+/// Where a step begins.
+#[derive(Debug)]
+enum Cut {
+    /// At its beginning.
+    New,
+    /// At its beginning once more: a process died before the model had replied.
+    BeforeReply,
+    /// Behind a reply that is recorded: what it asks for is done, as far as it was not.
+    AfterReply {
+        /// The reply.
+        reply: ModelReply,
+        /// The first action that it asks for.
+        first: u64,
+    },
+}
+
+/// What a resumed run has to finish before its next turn.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) enum Unfinished {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A step without a reply.
+    Step,
+    /// A step with one.
+    Reply {
+        /// The reply.
+        reply: ModelReply,
+        /// The first action that it asks for.
+        first: u64,
+    },
+    /// An answer without a ruling.
+    Answer,
+    /// A ruling that was not carried out.
+    Ruling(ValidationRuling),
+}
+
+/// Returns the ids of `count` actions from `first` on.
+fn ids(first: u64, count: usize) -> Vec<ActionId> {
+    (first..).take(count).map(ActionId).collect()
 }
 
 /// What the loop works with besides the session.
@@ -76,24 +130,29 @@ pub async fn drive(mut session: Session, parts: &Parts<'_>) -> Result<Ending, Re
 /// Takes turns until something ends them, and says what.
 async fn turns(session: &mut Session, parts: &Parts<'_>) -> Result<(StopReason, String), RecorderError> {
     loop {
-        if let Some(stop) = stop_check(session, parts.policy)? {
+        let unfinished = std::mem::take(&mut session.unfinished);
+        if unfinished == Unfinished::Nothing
+            && let Some(stop) = stop_check(session, parts.policy)?
+        {
             return Ok(stop);
         }
         let turn = tokio::select! {
             biased;
             () = parts.cancel.notified() => return Ok((StopReason::Cancelled, "a person stopped the run".to_owned())),
-            turn = step(session, parts) => turn,
+            turn = turn(session, parts, unfinished) => turn,
         };
         match turn {
             Ok(Turn::Continue) => {}
             Ok(Turn::Waiting) => {
                 return Ok((StopReason::WaitingForUser, "the agent asked its user".to_owned()));
             }
-            Ok(Turn::Final) => match validate::judge(session)? {
-                ValidationRuling::Complete => return Ok((StopReason::Completed, String::new())),
-                ValidationRuling::Fail => return Ok((StopReason::ValidationFailed, String::new())),
-                ValidationRuling::PushBack => {}
-            },
+            Ok(Turn::Judged(ValidationRuling::Complete)) => {
+                return Ok((StopReason::Completed, String::new()));
+            }
+            Ok(Turn::Judged(ValidationRuling::Fail)) => {
+                return Ok((StopReason::ValidationFailed, String::new()));
+            }
+            Ok(Turn::Judged(ValidationRuling::PushBack)) => validate::push_back(session)?,
             Err(StepError::Recorder(error)) => return Err(error),
             Err(error @ StepError::Model(_)) => return Ok((StopReason::ModelError, error.to_string())),
             Err(error @ StepError::Workspace(_)) => return Ok((StopReason::ToolError, error.to_string())),
@@ -101,25 +160,50 @@ async fn turns(session: &mut Session, parts: &Parts<'_>) -> Result<(StopReason, 
     }
 }
 
-/// One turn: look, show, ask, and do what was asked, each action past the gate.
-async fn step(session: &mut Session, parts: &Parts<'_>) -> Result<Turn, StepError> {
-    let step = session.recorder.begin(None, AgentStepStarted {})?;
-    readiness::wait(session).await?;
-    session.observe_before()?;
-    let context = crate::context::build(session)?;
-    let reply = model::complete(session, parts.model, context).await?;
-    let mut turn = if reply.tool_calls.is_empty() {
-        Turn::Final
-    } else {
-        Turn::Continue
+/// Takes one turn; a resumed run first finishes the one that was cut off.
+async fn turn(session: &mut Session, parts: &Parts<'_>, unfinished: Unfinished) -> Result<Turn, StepError> {
+    let answered = match unfinished {
+        Unfinished::Nothing => step(session, parts, Cut::New).await?,
+        Unfinished::Step => step(session, parts, Cut::BeforeReply).await?,
+        Unfinished::Reply { reply, first } => step(session, parts, Cut::AfterReply { reply, first }).await?,
+        Unfinished::Answer => Did::Answer,
+        Unfinished::Ruling(ruling) => return Ok(Turn::Judged(ruling)),
     };
-    let asked = session.listen(&reply);
-    for (index, id) in asked.iter().enumerate() {
-        let action = session.record_action(*id, &reply, index)?;
+    match answered {
+        Did::Act => Ok(Turn::Continue),
+        Did::Ask => Ok(Turn::Waiting),
+        Did::Answer => Ok(Turn::Judged(validate::judge(session)?)),
+    }
+}
+
+/// One step: look, show, ask, and do what was asked, each action past the gate.
+async fn step(session: &mut Session, parts: &Parts<'_>, cut: Cut) -> Result<Did, StepError> {
+    let step = session.begin_step(&cut)?;
+    let (reply, asked) = match cut {
+        Cut::AfterReply { reply, first } => {
+            let asked = ids(first, reply.tool_calls.len());
+            (reply, asked)
+        }
+        Cut::New | Cut::BeforeReply => {
+            readiness::wait(session).await?;
+            session.observe_before()?;
+            let context = crate::context::build(session)?;
+            let reply = model::complete(session, parts.model, context).await?;
+            let asked = session.listen(&reply);
+            (reply, asked)
+        }
+    };
+    let mut did = if reply.tool_calls.is_empty() {
+        Did::Answer
+    } else {
+        Did::Act
+    };
+    for (index, id) in session.unsettled(&asked) {
+        let action = session.record_action(id, &reply, index)?;
         match gate::review(session, parts.policy, action)? {
             Ruling::Permitted(action) => {
                 if tools::execute(session, action).await? == After::Wait {
-                    turn = Turn::Waiting;
+                    did = Did::Ask;
                     break;
                 }
             }
@@ -129,7 +213,7 @@ async fn step(session: &mut Session, parts: &Parts<'_>) -> Result<Turn, StepErro
     session.checkpoint()?;
     let actions = u32::try_from(asked.len()).unwrap_or(u32::MAX);
     session.recorder.end(step, AgentStepFinished { actions })?;
-    Ok(turn)
+    Ok(did)
 }
 
 /// Says why the run must stop here, if it must.
@@ -185,6 +269,26 @@ fn stop_check(session: &mut Session, policy: &Policy) -> Result<Option<(StopReas
 }
 
 impl Session {
+    /// Begins a step, or once more the one that a dead process had begun.
+    fn begin_step(&mut self, cut: &Cut) -> Result<Span, RecorderError> {
+        match cut {
+            Cut::New => self.recorder.begin(None, AgentStepStarted {}),
+            Cut::BeforeReply | Cut::AfterReply { .. } => self.recorder.begin_again(AgentStepStarted {}),
+        }
+    }
+
+    /// Returns the actions of a reply that have no result yet, with their positions.
+    fn unsettled(&self, asked: &[ActionId]) -> Vec<(usize, ActionId)> {
+        let state = self.state();
+        let settled = |id: ActionId| id.0 <= state.actions && !state.open_actions.contains_key(&id);
+        asked
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, id)| !settled(*id))
+            .collect()
+    }
+
     /// Takes in a reply: as the agent's answer, or as a message that asks for actions, whose ids are returned.
     fn listen(&mut self, reply: &ModelReply) -> Vec<ActionId> {
         let text = self
@@ -192,12 +296,10 @@ impl Session {
             .redactor()
             .scrub_text(reply.text.clone())
             .into_inner();
-        if reply.tool_calls.is_empty() {
-            self.claim(text);
-            return Vec::new();
+        let calls = ids(self.state().actions + 1, reply.tool_calls.len());
+        if calls.is_empty() {
+            self.claim = Some(text.clone());
         }
-        let first = self.state().actions + 1;
-        let calls: Vec<ActionId> = (first..).take(reply.tool_calls.len()).map(ActionId).collect();
         let message = Message {
             role: Role::Assistant,
             content: text,
@@ -208,7 +310,7 @@ impl Session {
         calls
     }
 
-    /// Records what the model asked for, before anybody rules on it.
+    /// Records what the model asked for, before anybody rules on it; an action that is recorded already is taken up again.
     fn record_action(
         &mut self,
         id: ActionId,
@@ -221,6 +323,12 @@ impl Session {
                 request: Err("there is no such call".to_owned()),
             });
         };
+        if id.0 <= self.state().actions {
+            return Ok(PendingAction {
+                id,
+                request: taken_up(call),
+            });
+        }
         let mut args = call.input.clone();
         let redacted = self.recorder.redactor().json(&mut args).total() > 0;
         self.recorder.shorten(&mut args)?;
@@ -239,4 +347,15 @@ impl Session {
         self.recorder.record(Place::at(id), action)?;
         Ok(PendingAction { id, request })
     }
+}
+
+/// Parses a call that comes from the log. One whose arguments lost a secret to redaction cannot be done any more.
+fn taken_up(call: &ToolCall) -> Result<Request, String> {
+    if Redactor::holds_placeholder(&call.input.to_string()) {
+        return Err(
+            "args_redacted: the arguments held a secret, which is not kept; ask for the action again"
+                .to_owned(),
+        );
+    }
+    Request::parse(&call.name, &call.input)
 }

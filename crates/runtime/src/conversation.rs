@@ -1,5 +1,9 @@
 //! The conversation with the model: what was said, and requests as deltas with a digest, so that the log can repeat them bit by bit.
 
+mod recall;
+
+pub use recall::ConversationError;
+
 use crate::recorder::{Recorder, RecorderError};
 use serde::Serialize;
 use tracegate_core::{

@@ -200,7 +200,11 @@ impl Session {
     /// # Errors
     /// When the run cannot be recorded.
     pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result<(), StepError> {
-        let message = self.recorder.redactor().scrub_text(refusal.message.clone()).into_inner();
+        let message = self
+            .recorder
+            .redactor()
+            .scrub_text(refusal.message.clone())
+            .into_inner();
         let content = self.recorder.payload(&message)?;
         let observation = Observation {
             kind: ObservationKind::ToolOutput,

@@ -13,6 +13,7 @@ pub mod live;
 pub mod model;
 pub mod readiness;
 pub mod recorder;
+pub mod resume;
 pub mod session;
 mod snapshot;
 pub mod tools;

@@ -93,6 +93,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
     /// Returns which model this is.
     fn info(&self) -> ModelInfo;
 
+    /// Reads back a reply that this model gave in an earlier process, from what [`ModelReply::raw`] was.
+    ///
+    /// # Errors
+    /// When it is no reply of this model.
+    fn recall(&self, raw: &str) -> Result<ModelReply, ModelError>;
+
     /// Asks for a reply.
     fn complete<'a>(&'a self, request: &'a ModelRequest<'a>) -> Replying<'a>;
 }

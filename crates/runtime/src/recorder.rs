@@ -133,6 +133,8 @@ pub struct Recorder {
     segment: SegmentNo,
     /// Spans begun and not ended, innermost last: parents of what begins next.
     nesting: Vec<SpanId>,
+    /// Whether the step that begins is one that a dead process had begun.
+    repeats_step: bool,
     wall: Timestamp,
     mono: u64,
 }
@@ -151,6 +153,7 @@ impl Recorder {
             attention,
             segment,
             nesting: Vec::new(),
+            repeats_step: false,
             wall,
             mono,
         }
@@ -178,6 +181,12 @@ impl Recorder {
     #[must_use]
     pub const fn dir(&self) -> &RunDir {
         &self.parts.dir
+    }
+
+    /// Returns the artifacts.
+    #[must_use]
+    pub const fn artifacts(&self) -> &Artifacts {
+        &self.parts.artifacts
     }
 
     /// Returns the redactor.
@@ -253,7 +262,7 @@ impl Recorder {
 
     /// Returns the step that an event belongs to; the event that begins a step belongs to that one.
     fn step(&self, fact: &Fact) -> Option<StepNo> {
-        let begins = u32::from(matches!(fact, Fact::AgentStepStarted(_)));
+        let begins = u32::from(matches!(fact, Fact::AgentStepStarted(_)) && !self.repeats_step);
         let step = StepNo(self.state.step.0 + begins);
         (step.0 > 0).then_some(step)
     }
@@ -397,18 +406,37 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::record`].
     pub fn abandon(&mut self, failure: &Failure) -> Result<(), RecorderError> {
-        while let [_segment, .., span] = self.nesting.as_slice() {
-            let span = *span;
-            self.nesting.pop();
-            let Some(open) = self.state.open_spans.get(&span).cloned() else {
-                continue;
-            };
-            let Some(kind) = SpanKind::ALL.into_iter().find(|kind| kind.as_str() == open.kind) else {
-                continue;
-            };
+        let segment = self.nesting.first().copied();
+        self.nesting.truncate(1);
+        self.close(failure, self.state.ts, segment)
+    }
+
+    /// Ends every span that a dead process left open, innermost first, at the time of its last event.
+    ///
+    /// # Errors
+    /// As [`Recorder::record`].
+    pub fn heal(&mut self, failure: &Failure, died: Timestamp) -> Result<(), RecorderError> {
+        self.close(failure, died, None)
+    }
+
+    fn close(
+        &mut self,
+        failure: &Failure,
+        end_ts: Timestamp,
+        keep: Option<SpanId>,
+    ) -> Result<(), RecorderError> {
+        let mut open: Vec<_> = self
+            .state
+            .open_spans
+            .iter()
+            .map(|(span, open)| (*span, open.clone()))
+            .collect();
+        open.sort_by_key(|(_, open)| std::cmp::Reverse(open.started));
+        for (span, open) in open.into_iter().filter(|(span, _)| Some(*span) != keep) {
+            let kind = SpanKind::ALL.into_iter().find(|kind| kind.as_str() == open.kind);
             let healed = Healed {
                 error: failure.clone(),
-                end_ts: self.state.ts,
+                end_ts,
                 healed: true,
             };
             let place = Place {
@@ -417,9 +445,22 @@ impl Recorder {
                 parent: None,
                 cause: Some(open.started),
             };
-            self.record(place, Fact::SpanHealed(kind, healed))?;
+            if let Some(kind) = kind {
+                self.record(place, Fact::SpanHealed(kind, healed))?;
+            }
         }
         Ok(())
+    }
+
+    /// Begins the step at work once more, after the process that began it had died.
+    ///
+    /// # Errors
+    /// As [`Recorder::record`].
+    pub fn begin_again(&mut self, fact: impl Into<Fact>) -> Result<Span, RecorderError> {
+        self.repeats_step = true;
+        let begun = self.begin(None, fact);
+        self.repeats_step = false;
+        begun
     }
 
     fn payload_within(&self, text: &str, inline: usize) -> Result<Payload, RecorderError> {

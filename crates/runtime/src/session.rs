@@ -1,6 +1,7 @@
 //! A session: one process's work on a run, from its first event to its last.
 
 use crate::{
+    agent::Unfinished,
     attention::Attention,
     config::RunConfig,
     conversation::{Conversation, Message},
@@ -16,7 +17,10 @@ use tracegate_core::{
         Failure,
         log::{CheckpointSaveFinished, CheckpointSaveStarted},
         model::Role,
-        run::{ModelInfo, RunFinished, RunStarted, SegmentFinished, SegmentStarted, StatusChanged, Switch},
+        run::{
+            ModelInfo, RunFinished, RunStarted, SegmentFinished, SegmentStarted, Settings, StatusChanged,
+            Switch,
+        },
         tool::{Observation, ObservationKind, Outcome, Phase, WorkspaceState},
         user::{MessageKind, UserMessage},
     },
@@ -97,8 +101,12 @@ pub struct Session {
     pub(crate) command_ms: u64,
     fingerprints: Fingerprints,
     last_state: Option<WorkspaceState>,
+    /// The workspace that lies beside the log.
+    remembered: Option<Digest>,
     segment: Option<Span>,
-    claim: Option<String>,
+    pub(crate) claim: Option<String>,
+    /// What a resumed run has to finish before its next turn.
+    pub(crate) unfinished: Unfinished,
 }
 
 /// How a run ended, for whoever started it.
@@ -171,25 +179,56 @@ impl Session {
             trace,
             durability,
         };
-        let mut session = Self {
-            recorder: Recorder::new(parts, RunState::default(), Attention::default()),
+        let recorder = Recorder::new(parts, RunState::default(), Attention::default());
+        let (conversation, settings) = (Conversation::default(), &config.settings);
+        let mut session = Self::assemble(
+            recorder,
             root,
-            conversation: Conversation::default(),
+            conversation,
+            config,
+            settings,
+            fingerprints,
+            observed,
+        );
+        session.open(config, model, store.host_id(), pid, &goal)?;
+        Ok(session)
+    }
+
+    /// Puts a session together; how the run was set up comes from its first event if it is resumed.
+    pub(crate) fn assemble(
+        recorder: Recorder,
+        root: Root,
+        conversation: Conversation,
+        config: &RunConfig,
+        settings: &Settings,
+        fingerprints: Fingerprints,
+        observed: Fingerprint,
+    ) -> Self {
+        Self {
+            recorder,
+            root,
+            conversation,
             policy_digest: config.policy.digest,
             environment: config.environment.clone(),
             observed,
-            push_back: config.settings.push_back,
-            context_tests: config.settings.context_tests,
-            context_budget: config.settings.context_budget,
-            readiness_ms: config.settings.readiness_ms,
-            command_ms: config.settings.command_ms,
+            push_back: settings.push_back,
+            context_tests: settings.context_tests,
+            context_budget: settings.context_budget,
+            readiness_ms: settings.readiness_ms,
+            command_ms: settings.command_ms,
             fingerprints,
             last_state: None,
+            remembered: None,
             segment: None,
             claim: None,
-        };
-        session.open(config, model, store.host_id(), pid, &goal)?;
-        Ok(session)
+            unfinished: Unfinished::Nothing,
+        }
+    }
+
+    /// Begins the segment of this process.
+    pub(crate) fn begin_segment(&mut self, started: SegmentStarted) -> Result<(), RecorderError> {
+        self.segment = Some(self.recorder.begin(None, started)?);
+        Ok(())
     }
 
     /// Records what a run begins with, and writes the files that are written once.
@@ -221,12 +260,14 @@ impl Session {
         };
         self.write_once(&started)?;
         self.recorder.record(Place::default(), started)?;
-        let segment = SegmentStarted {
+        let version = VERSION.to_owned();
+        self.begin_segment(SegmentStarted {
             pid,
-            version: VERSION.to_owned(),
+            version,
             resumed_from: None,
-        };
-        self.segment = Some(self.recorder.begin(None, segment)?);
+            limits: None,
+            policy: None,
+        })?;
         for grant in &config.grants {
             self.recorder.record(Place::default(), grant.clone())?;
         }
@@ -270,13 +311,6 @@ impl Session {
     #[must_use]
     pub const fn run(&self) -> &RunId {
         self.recorder.run()
-    }
-
-    /// Remembers what the agent said at the end.
-    pub(crate) fn claim(&mut self, text: String) {
-        self.conversation
-            .push(Message::plain(Role::Assistant, text.clone()));
-        self.claim = Some(text);
     }
 
     /// Gives the model the result of an action.
@@ -331,6 +365,7 @@ impl Session {
         self.recorder.sync()?;
         let dir = self.recorder.dir().clone();
         dir.replace_json(&dir.state(), &self.recorder.scrub(self.recorder.state())?)?;
+        self.remember_workspace()?;
         let covers = self.recorder.state().seq;
         let bytes = self.recorder.log_bytes();
         self.recorder.end(
@@ -344,7 +379,19 @@ impl Session {
         self.write_status(Status::Running, None, None)
     }
 
-    fn write_status(
+    /// Keeps the files' digests beside the log whenever they changed, so that a resume can say which ones are different.
+    fn remember_workspace(&mut self) -> Result<(), RecorderError> {
+        let digest = self.observed.state_since(None).digest;
+        if self.remembered != Some(digest) {
+            let dir = self.recorder.dir();
+            let files = self.recorder.redactor().scrub_json(json!(self.observed));
+            dir.replace_json(&dir.workspace(), &files)?;
+            self.remembered = Some(digest);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write_status(
         &self,
         status: Status,
         reason: Option<StopReason>,

@@ -5,11 +5,13 @@ mod command;
 mod files;
 mod request;
 mod search;
+mod settle;
 mod shell;
 mod specs;
 
 pub use command::{Ran, run_command};
 pub use request::{Request, Tool};
+pub(crate) use settle::settle;
 pub use specs::specs;
 
 use crate::{
@@ -110,14 +112,16 @@ pub async fn execute(session: &mut Session, action: PermittedAction) -> Result<A
     let began = session.recorder.now_ms();
     let mut done = dispatch(session, &action, &span).instrument(span.live()).await;
     let duration_ms = session.recorder.now_ms().saturating_sub(began);
-    let workspace = session.observe()?;
-    if action.request().has_side_effects() {
+    let looked = session.observe();
+    if let (Ok(workspace), true) = (&looked, action.request().has_side_effects()) {
         done.side_effects = workspace.changes_since(&before);
     }
     if *action.request().tool() == Tool::ShellReadonly && !done.side_effects.is_empty() {
         mark_violation(&mut done);
     }
     finish(session, &action, span, done, duration_ms)?;
+    // What was done is recorded even if the workspace is gone afterwards.
+    looked?;
     Ok(After::Continue)
 }
 

@@ -14,7 +14,7 @@ use tracegate_core::{
     validation::{self, Outcome, Verdict},
 };
 
-/// Reviews the agent's answer and records the ruling; a ruling to push back is carried out at once.
+/// Reviews the agent's answer and records the ruling.
 ///
 /// # Errors
 /// When the run cannot be recorded.
@@ -32,8 +32,6 @@ pub fn judge(session: &mut Session) -> Result<ValidationRuling, RecorderError> {
         }
         Outcome::Failed | Outcome::Inconclusive => ValidationRuling::Fail,
     };
-    // What the conversation holds is what the log holds, so that a resume rebuilds it bit by bit.
-    let feedback = session.recorder.redactor().scrub_text(feedback(&verdict)).into_inner();
     session.recorder.end(
         span,
         ValidationReviewFinished {
@@ -43,17 +41,32 @@ pub fn judge(session: &mut Session) -> Result<ValidationRuling, RecorderError> {
             error: None,
         },
     )?;
-    if ruling == ValidationRuling::PushBack {
-        let content = session.recorder.payload(&feedback)?;
-        let message = UserMessage {
-            kind: MessageKind::RetryFeedback,
-            content,
-            question: None,
-        };
-        session.recorder.record(Place::default(), message)?;
-        session.conversation.push(Message::plain(Role::User, feedback));
-    }
     Ok(ruling)
+}
+
+/// Sends the agent back with the evidence of the last verdict.
+///
+/// # Errors
+/// When the run cannot be recorded.
+pub fn push_back(session: &mut Session) -> Result<(), RecorderError> {
+    let Some(verdict) = session.recorder.state().verdict.clone() else {
+        return Ok(());
+    };
+    // What the conversation holds is what the log holds, so that a resume rebuilds it bit by bit.
+    let feedback = session
+        .recorder
+        .redactor()
+        .scrub_text(feedback(&verdict))
+        .into_inner();
+    let content = session.recorder.payload(&feedback)?;
+    let message = UserMessage {
+        kind: MessageKind::RetryFeedback,
+        content,
+        question: None,
+    };
+    session.recorder.record(Place::default(), message)?;
+    session.conversation.push(Message::plain(Role::User, feedback));
+    Ok(())
 }
 
 /// What the agent is told when its answer is not accepted: the evidence, not an opinion.

@@ -57,6 +57,12 @@ impl RunDir {
         self.path.join("state.json")
     }
 
+    /// The files of the workspace as last observed; a cache that lets a resume name what changed.
+    #[must_use]
+    pub fn workspace(&self) -> PathBuf {
+        self.path.join("workspace.json")
+    }
+
     /// The whole run for readers; written when a segment ends.
     #[must_use]
     pub fn run(&self) -> PathBuf {

@@ -56,6 +56,9 @@ pub struct ModelInfo {
     pub provider: String,
     /// The model as requested.
     pub name: String,
+    /// Where a scripted model's replies come from, so that a resume finds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
 }
 
 /// A span of another process that a run hangs under, from `TRACEPARENT`.
@@ -165,6 +168,12 @@ pub struct SegmentStarted {
     /// The segment before, if this one resumes the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_from: Option<SpanRef>,
+    /// New limits, if the run was resumed with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// The policy in force, if the run was resumed with another one and the user accepted that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyRef>,
 }
 
 /// A process stopped working on the run; the first segment of a run that ends in it carries the outcome on the root span.

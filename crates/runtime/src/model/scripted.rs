@@ -76,6 +76,7 @@ struct Call {
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
+    file: String,
     turns: BTreeMap<u32, Vec<Entry>>,
     asked: AtomicU32,
 }
@@ -119,6 +120,7 @@ impl ScriptedModel {
         let name = file.rsplit('/').next().unwrap_or(file).to_owned();
         Ok(Self {
             name,
+            file: file.to_owned(),
             turns,
             asked: AtomicU32::new(0),
         })
@@ -145,38 +147,47 @@ impl ScriptedModel {
                 self.name
             ),
         })?;
-        let raw = serde_json::to_string(&entry.reply).map_err(|error| ModelError {
-            kind: "cassette_miss",
-            message: error.to_string(),
-        })?;
-        let calls = entry.reply.tool_calls.iter().enumerate();
-        let tool_calls: Vec<ToolCall> = calls
-            .map(|(index, call)| ToolCall {
-                id: call
-                    .id
-                    .clone()
-                    .unwrap_or_else(|| format!("call_{turn}_{}", index + 1)),
-                name: call.name.clone(),
-                input: call.input.clone(),
+        serde_json::to_string(&entry.reply)
+            .map_err(|error| ModelError {
+                kind: "cassette_miss",
+                message: error.to_string(),
             })
-            .collect();
-        let default = if tool_calls.is_empty() {
-            "stop"
-        } else {
-            "tool_calls"
-        };
-        Ok(ModelReply {
-            raw,
-            text: entry.reply.text.clone(),
-            reasoning: entry.reply.reasoning.clone(),
-            tool_calls,
-            finish_reason: entry
-                .reply
-                .finish_reason
+            .map(|raw| spoken(turn, &entry.reply, raw))
+    }
+
+    /// Goes on after `requests` that an earlier process made.
+    #[must_use]
+    pub fn after(self, requests: u64) -> Self {
+        self.asked
+            .store(u32::try_from(requests).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self
+    }
+}
+
+fn spoken(turn: u32, reply: &Reply, raw: String) -> ModelReply {
+    let calls = reply.tool_calls.iter().enumerate();
+    let tool_calls: Vec<ToolCall> = calls
+        .map(|(index, call)| ToolCall {
+            id: call
+                .id
                 .clone()
-                .unwrap_or_else(|| default.to_owned()),
-            usage: entry.reply.usage,
+                .unwrap_or_else(|| format!("call_{turn}_{}", index + 1)),
+            name: call.name.clone(),
+            input: call.input.clone(),
         })
+        .collect();
+    let default = if tool_calls.is_empty() {
+        "stop"
+    } else {
+        "tool_calls"
+    };
+    ModelReply {
+        raw,
+        text: reply.text.clone(),
+        reasoning: reply.reasoning.clone(),
+        tool_calls,
+        finish_reason: reply.finish_reason.clone().unwrap_or_else(|| default.to_owned()),
+        usage: reply.usage,
     }
 }
 
@@ -185,7 +196,16 @@ impl Model for ScriptedModel {
         ModelInfo {
             provider: "scripted".to_owned(),
             name: self.name.clone(),
+            script: Some(self.file.clone()),
         }
+    }
+
+    fn recall(&self, raw: &str) -> Result<ModelReply, ModelError> {
+        let reply: Reply = serde_json::from_str(raw).map_err(|error| ModelError {
+            kind: "unreadable_reply",
+            message: error.to_string(),
+        })?;
+        Ok(spoken(self.asked.load(Ordering::Relaxed), &reply, raw.to_owned()))
     }
 
     fn complete<'a>(&'a self, request: &'a ModelRequest<'a>) -> Replying<'a> {

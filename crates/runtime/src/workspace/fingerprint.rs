@@ -1,6 +1,7 @@
 //! How the workspace is at a moment: every file that git does not ignore, by digest, so that "did this change anything" is a comparison.
 #![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
+use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     io,
@@ -23,7 +24,7 @@ const RACY: Duration = Duration::from_secs(2);
 const LISTED: usize = 256;
 
 /// The files of a workspace and their digests.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     files: BTreeMap<String, Digest>,
 }
