@@ -55,7 +55,6 @@ pub(crate) fn lines(projected: &Projected) -> Result<String, Failure> {
         text.push_str(
             &line.map_err(|error| Failure::new(Exit::Internal, format!("cannot encode a span: {error}")))?,
         );
-        text.push('\n');
     }
     Ok(text)
 }
