@@ -1,7 +1,7 @@
 //! A policy file and an action become a decision. Pure.
 //!
 //! Three steps, each its own module: a request is a list of **effects** ([`request`], with [`words`] and
-//! [`profile`] behind shell commands), a policy is a list of **rules** ([`load`], [`pattern`]), and
+//! [`profile`] behind shell commands), a policy is a list of **rules** ([`Policy::load`], [`pattern`]), and
 //! [`policy`] decides each effect alone: floor > deny > ask > allow > class default > deny. Neither the
 //! order of the rules nor how specific they are ever matters, and the strictest effect is the decision.
 //!
