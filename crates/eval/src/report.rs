@@ -207,9 +207,9 @@ impl SuiteReport {
         );
         let blamed =
             |case: &&CaseReport| case.weight == Weight::Decides && case.outcome == CaseOutcome::Failed;
-        if let Some(case) = self.cases.iter().find(blamed) {
-            let id = printable(&case.id);
-            let _ = writeln!(text, "rerun it: tracegate eval run -k {id}");
+        let run = self.cases.iter().find(blamed).and_then(|case| case.run_id.as_deref());
+        if let Some(run) = run {
+            let _ = writeln!(text, "why: tracegate explain {}", printable(run));
         }
     }
 

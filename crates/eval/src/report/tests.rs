@@ -69,7 +69,7 @@ fn a_suite_reads_as_in_ci() {
         commandsPass    npm test exit 1 (event 21)
         finalStatus     wanted completed, got validation_failed
 3 cases: 2 passed, 1 failed, 0 without verdict   17.3 s
-rerun it: tracegate eval run -k repair-math-test-001
+why: tracegate explain run_repair-math-test-001
 ";
     assert_eq!(suite().render_text(), text);
 }
