@@ -16,32 +16,31 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     // What the columns before the goal leave of the terminal.
     let room = environment.columns.saturating_sub(98).max(24);
     let mut rows = Vec::new();
-    let mut lines = vec![format!(
-        "{:<44} {:<17} {:<18} {:>5} {:>8}  {}",
-        "ID", "Status", "Stop reason", "Steps", "Time", "Goal"
-    )];
+    // The columns before the goal are ours and take 97; a goal is cut to what is left, and a narrower terminal wraps.
+    let width = Width::new(environment.columns.max(120)).columns();
+    let line = |id: &str, status: &str, reason: &str, steps: &str, time: &str, goal: &str| {
+        let ours = format!("{id:<46} {status:<16} {reason:<17} {steps:>5} {time:>7}");
+        let goal = one_line(goal, width.saturating_sub(ours.len() + 2));
+        format!("{ours}  {goal}")
+    };
+    let mut lines = vec![line("ID", "Status", "Stop reason", "Steps", "Time", "Goal")];
     for dir in dirs.into_iter().rev().take(limit) {
         let id = dir.id().clone();
         match row(&store, dir) {
             Ok((summary, goal)) => {
-                let reason = summary.stop_reason.map_or("-", |reason| reason.as_str());
-                lines.push(format!(
-                    "{:<44} {:<17} {reason:<18} {:>5} {:>8}  {}",
+                lines.push(line(
                     id.as_str(),
                     summary.status.as_str(),
-                    summary.steps,
-                    duration(summary.duration_ms),
-                    one_line(&goal, room),
+                    summary.stop_reason.map_or("-", |reason| reason.as_str()),
+                    &summary.steps.to_string(),
+                    &duration(summary.duration_ms),
+                    &goal,
                 ));
                 rows.push(json!({ "summary": summary, "goal": goal }));
             }
             // One damaged run must not hide the others.
             Err(why) => {
-                lines.push(format!(
-                    "{:<44} cannot be read: {}",
-                    id.as_str(),
-                    one_line(&why, room)
-                ));
+                lines.push(one_line(&format!("{id} cannot be read: {why}"), width));
                 rows.push(json!({ "runId": id, "error": why }));
             }
         }
