@@ -207,7 +207,11 @@ impl SuiteReport {
         );
         let blamed =
             |case: &&CaseReport| case.weight == Weight::Decides && case.outcome == CaseOutcome::Failed;
-        let run = self.cases.iter().find(blamed).and_then(|case| case.run_id.as_deref());
+        let run = self
+            .cases
+            .iter()
+            .find(blamed)
+            .and_then(|case| case.run_id.as_deref());
         if let Some(run) = run {
             let _ = writeln!(text, "why: tracegate explain {}", printable(run));
         }

@@ -1,7 +1,7 @@
 //! The permission gate: reviews an action against the policy before it happens. Nothing runs without what it hands out.
 
 use crate::{agent::StepError, recorder::Place, session::Session, tools::Request};
-use globset::{GlobBuilder, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
 use std::path::Path;
 use tracegate_core::{
@@ -28,13 +28,14 @@ pub struct PendingAction {
 /// INVARIANT: only [`review`] makes one, so whoever holds one knows that the policy permitted exactly this request.
 ///
 /// ```compile_fail
-/// let forged = tracegate::gate::PermittedAction { id: todo!(), request: todo!(), class: todo!() };
+/// let forged = tracegate::gate::PermittedAction { id: todo!(), request: todo!(), class: todo!(), masks: todo!() };
 /// ```
 #[derive(Debug)]
 pub struct PermittedAction {
     id: ActionId,
     request: Request,
     class: tracegate_core::fact::gate::Class,
+    masks: Vec<String>,
 }
 
 impl PermittedAction {
@@ -54,6 +55,12 @@ impl PermittedAction {
     #[must_use]
     pub const fn class(&self) -> tracegate_core::fact::gate::Class {
         self.class
+    }
+
+    /// Returns the patterns of files that it was permitted without: a search that meets them passes over them.
+    #[must_use]
+    pub fn masks(&self) -> &[String] {
+        &self.masks
     }
 }
 
@@ -123,6 +130,7 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
             id,
             request,
             class: decision.class,
+            masks: decision.masks,
         }),
         Verb::Ask | Verb::Deny => Ruling::Refused(Refusal {
             id,
@@ -158,17 +166,27 @@ fn oblige(decision: Decision, request: &Request, root: &Path) -> Decision {
     }
 }
 
+/// Compiles patterns of files that must stay hidden, as the policy reads them.
+///
+/// # Errors
+/// When one is no glob: then nothing is known to be outside of it, and whoever asks must fail closed.
+pub(crate) fn compile_masks(masks: &[String]) -> Result<GlobSet, globset::Error> {
+    let mut globs = GlobSetBuilder::new();
+    for mask in masks {
+        globs.add(
+            GlobBuilder::new(mask)
+                .literal_separator(true)
+                .backslash_escape(false)
+                .build()?,
+        );
+    }
+    globs.build()
+}
+
 /// Finds a file below `root` that must stay hidden; what cannot be searched to its end counts as holding one.
 fn first_masked(root: &Path, masks: &[String]) -> Option<String> {
     const MAX_ENTRIES: usize = 200_000;
-    let mut globs = GlobSetBuilder::new();
-    for mask in masks {
-        match GlobBuilder::new(mask).literal_separator(true).build() {
-            Ok(glob) => globs.add(glob),
-            Err(_) => return Some(mask.clone()),
-        };
-    }
-    let Ok(globs) = globs.build() else {
+    let Ok(globs) = compile_masks(masks) else {
         return masks.first().cloned();
     };
     if globs.is_empty() {

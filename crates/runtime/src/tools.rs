@@ -149,7 +149,7 @@ async fn dispatch(session: &Session, action: &PermittedAction, span: &Span) -> D
     match action.request() {
         Request::List { path, depth } => files::list(root, path, *depth),
         Request::Read { path, from, to } => files::read(root, path, *from, *to),
-        Request::Search { pattern, path } => search::search(root, pattern, path),
+        Request::Search { pattern, path } => search::search(root, pattern, path, action.masks()),
         Request::Write { path, content } => files::write(session, path, content),
         Request::Edit { path, old, new } => files::edit(session, path, old, new),
         Request::Shell { words, script, .. } => shell::run(session, words, script, &span.ids()).await,

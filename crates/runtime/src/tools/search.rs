@@ -9,7 +9,8 @@ const MAX_LINES: usize = 200;
 /// Larger files are not searched.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) fn search(root: &Root, pattern: &str, path: &str) -> Done {
+/// Searches what lies below `path`, passing over the files that `masks` match: the gate permitted it without them.
+pub(super) fn search(root: &Root, pattern: &str, path: &str, masks: &[String]) -> Done {
     let regex = match regex::RegexBuilder::new(pattern).size_limit(1 << 20).build() {
         Ok(regex) => regex,
         Err(error) => {
@@ -18,6 +19,10 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str) -> Done {
                 format!("`pattern` is no regular expression: {error}"),
             );
         }
+    };
+    let masks = match crate::gate::compile_masks(masks) {
+        Ok(masks) => masks,
+        Err(error) => return Done::failed("internal", format!("what must stay hidden is unknown: {error}")),
     };
     let below = match root.resolve(path) {
         Ok(below) => below,
@@ -46,7 +51,7 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str) -> Done {
             continue;
         };
         // A file with a secret-looking name is not shown by way of a search either.
-        if crate::context::is_secret_name(name) {
+        if crate::context::is_secret_name(name) || masks.is_match(name) {
             continue;
         }
         let Ok((bytes, length)) = root.read(name, MAX_BYTES) else {
@@ -73,4 +78,36 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str) -> Done {
     } else {
         output
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a workspace is made here")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_passes_over_the_files_that_it_was_permitted_without() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("a.txt", "plain word"),
+            ("b/private.txt", "private word"),
+            (".env", "W=word"),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = Root::open(dir.path()).unwrap();
+        let found = |masks: &[&str]| {
+            let masks: Vec<String> = masks.iter().map(|mask| (*mask).to_owned()).collect();
+            search(&root, "word", ".", &masks).output
+        };
+        assert_eq!(found(&["**/private.txt"]), "a.txt:1: plain word\n");
+        assert_eq!(found(&[]), "a.txt:1: plain word\nb/private.txt:1: private word\n");
+        // A pattern that means nothing hides everything.
+        assert_eq!(
+            found(&["{"]).split(':').next(),
+            Some("what must stay hidden is unknown")
+        );
+    }
 }
