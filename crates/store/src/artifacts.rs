@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read as _, Write as _},
     os::unix::fs::PermissionsExt as _,
@@ -37,8 +38,8 @@ pub enum ArtifactError {
 #[derive(Debug, Clone)]
 pub struct Artifacts {
     root: PathBuf,
-    /// Files written since the last barrier: the log may not be synced before they are.
-    unsynced: Arc<Mutex<Vec<PathBuf>>>,
+    /// Files named since the last barrier: the log may not be synced before they are.
+    unsynced: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl Artifacts {
@@ -77,9 +78,18 @@ impl Artifacts {
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         // A file of another length is a torn leftover of a lost machine: it is replaced.
-        if fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64) {
-            return Ok(());
+        if !fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64) {
+            self.write_new(path, bytes)?;
         }
+        // One that was there may come from a process that died before it synced, so it is synced all the same.
+        self.unsynced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(path.to_owned());
+        Ok(())
+    }
+
+    fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let parent = path.parent().unwrap_or(&self.root);
         fs::create_dir_all(parent)?;
         let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent)?;
@@ -87,10 +97,6 @@ impl Artifacts {
         file.as_file()
             .set_permissions(fs::Permissions::from_mode(0o400))?;
         file.persist(path).map_err(|error| error.error)?;
-        self.unsynced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(path.to_owned());
         Ok(())
     }
 
