@@ -99,9 +99,14 @@ impl RunDir {
         self.path.join(Self::context_name(step))
     }
 
-    /// Where the bytes from `offset` on are set aside when they are torn.
+    /// Where the bytes from `offset` on are set aside when they are torn, the first `time` as 0.
     #[must_use]
-    pub fn quarantine(&self, offset: u64) -> PathBuf {
-        self.path.join(format!("events.torn-{offset}.bin"))
+    pub fn quarantine(&self, offset: u64, time: u32) -> PathBuf {
+        let again = if time == 0 {
+            String::new()
+        } else {
+            format!("-{time}")
+        };
+        self.path.join(format!("events.torn-{offset}{again}.bin"))
     }
 }

@@ -82,7 +82,7 @@ pub enum Tail {
         /// How many.
         bytes: u64,
     },
-    /// A record is bad and good ones follow, or the log ends before its synced head.
+    /// A record is bad and good ones follow, or the log ends before its synced head, or does not lead to it.
     Damaged {
         /// The event that should stand there.
         seq: Seq,
@@ -152,6 +152,19 @@ impl LogReader {
                 Event::from_line(text, self.chain, wanted).map_err(|error: LineError| error.to_string())
             });
         match parsed {
+            Ok((_, chain))
+                if self
+                    .head
+                    .is_some_and(|head| head.seq == wanted && head.chain != chain) =>
+            {
+                // Whole in itself and still not the log that was synced: somebody put another one in its place.
+                self.tail = Some(Tail::Damaged {
+                    seq: wanted,
+                    offset: self.offset,
+                    why: format!("another event {wanted} was synced"),
+                });
+                Ok(None)
+            }
             Ok((event, chain)) => {
                 self.chain = chain;
                 self.seq = wanted;
@@ -260,6 +273,8 @@ pub struct LogWriter {
     chain: Chain,
     seq: Seq,
     offset: u64,
+    /// Whether a failed append may have left bytes after `offset`: they go before anything else is written.
+    torn: bool,
     synced: Head,
     artifacts: Artifacts,
     _lock: RunLock,
@@ -286,6 +301,7 @@ impl LogWriter {
             chain,
             seq: Seq(0),
             offset: 0,
+            torn: false,
             synced,
             artifacts: artifacts.clone(),
             _lock: lock,
@@ -328,18 +344,14 @@ impl LogWriter {
                 Recovery::Completed
             }
             Tail::Torn { offset, bytes } => {
-                let quarantine = run.quarantine(offset);
-                set_aside(&path, offset, &quarantine)
+                let name = set_aside(run, offset)
                     .map_err(io("set aside the end of"))
                     .map_err(fail)?;
                 file.truncate(offset).map_err(io("truncate")).map_err(fail)?;
-                let name = quarantine
-                    .file_name()
-                    .map(|name| name.to_string_lossy().into_owned());
                 Recovery::Quarantined {
                     offset,
                     bytes,
-                    file: name.unwrap_or_default(),
+                    file: name,
                 }
             }
             Tail::Damaged { seq, offset, why } => {
@@ -362,6 +374,7 @@ impl LogWriter {
             chain,
             seq,
             offset,
+            torn: false,
             synced,
             artifacts: artifacts.clone(),
             _lock: lock,
@@ -390,15 +403,17 @@ impl LogWriter {
                 bytes: line.len(),
             });
         }
+        if self.torn {
+            self.file
+                .truncate(self.offset)
+                .map_err(|error| io("truncate", error))?;
+            self.torn = false;
+        }
         if let Err(error) = self.file.append(line.as_bytes()) {
-            let failed = LogError::Io {
-                doing: "append to",
-                path: self.path.clone(),
-                error,
-            };
-            // A short write leaves half a line; the next opening would set it aside, so a failure here loses nothing.
-            self.file.truncate(self.offset).ok();
-            return Err(failed);
+            // A short write leaves half a line. If it cannot be cut off now, it must be before the next append:
+            // a record behind half a record would be damage, while half a record at the end is only set aside.
+            self.torn = self.file.truncate(self.offset).is_err();
+            return Err(io("append to", error));
         }
         self.offset += line.len() as u64;
         self.chain = chain;
@@ -443,17 +458,23 @@ impl LogWriter {
     }
 }
 
-/// Copies the end of a log into a file of its own; those bytes went through redaction before they were written.
-fn set_aside(log: &std::path::Path, offset: u64, quarantine: &std::path::Path) -> io::Result<()> {
+/// Copies the end of a log into a new file and returns its name; those bytes went through redaction before they were written.
+fn set_aside(run: &RunDir, offset: u64) -> io::Result<String> {
     use std::io::{Seek as _, SeekFrom};
-    let mut source = File::open(log)?;
+    let mut source = File::open(run.events())?;
     source.seek(SeekFrom::Start(offset))?;
-    let mut target = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(quarantine)?;
+    // The same place can be torn more than once, and what was set aside is evidence: no file is ever overwritten.
+    let mut time = 0;
+    let (quarantine, mut target) = loop {
+        let path = run.quarantine(offset, time);
+        match fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => time += 1,
+            opened => break (path, opened?),
+        }
+    };
     io::copy(&mut source, &mut target)?;
     target.sync_all()?;
-    crate::disk::sync_parent(quarantine)
+    crate::disk::sync_parent(&quarantine)?;
+    let name = quarantine.file_name().unwrap_or_default();
+    Ok(name.to_string_lossy().into_owned())
 }
