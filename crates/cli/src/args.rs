@@ -41,6 +41,10 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run an agent on a goal
     Run(Run),
+    /// Go on with a run that was cut off or used up its steps
+    Resume(Resume),
+    /// Answer the question of a waiting run, and go on with it
+    Answer(Answer),
     /// Show a run: its summary and what each tool did
     Show(Show),
     /// List runs
@@ -82,6 +86,47 @@ pub(crate) struct Run {
     pub(crate) goal: String,
     #[command(flatten)]
     pub(crate) how: How,
+    /// Print the ending as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) export: Endpoint,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// A run, as for `show`
+    #[arg(default_value = "@last")]
+    pub(crate) run: String,
+    #[command(flatten)]
+    pub(crate) how: Again,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// A run, as for `show`
+    pub(crate) run: String,
+    /// The answer; `-` reads it from standard input
+    pub(crate) text: String,
+    /// Which question, if several are open
+    #[arg(long, value_name = "ID")]
+    pub(crate) question: Option<String>,
+    #[command(flatten)]
+    pub(crate) how: Again,
+}
+
+/// What may differ from how a run was started.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Again {
+    /// Replies of the scripted model [default: where they came from]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// A new step limit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// Go on although the policy has changed since; that you accepted it is recorded
+    #[arg(long)]
+    pub(crate) accept_changes: bool,
     /// Print the ending as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,6 +4,7 @@ mod demo;
 mod eval;
 mod explain;
 mod export;
+mod resume;
 mod run;
 mod runs;
 mod show;
@@ -23,6 +24,8 @@ pub(crate) fn dispatch(cli: &Cli, environment: &Environment) -> Outcome {
         None => Ok(start_page(environment)),
         Some(Command::Demo(args)) => demo::demo(environment, global, args),
         Some(Command::Run(args)) => run::run(environment, global, args),
+        Some(Command::Resume(args)) => resume::resume(environment, global, args),
+        Some(Command::Answer(args)) => resume::answer(environment, global, args),
         Some(Command::Show(args)) => show::show(environment, global, args),
         Some(Command::Runs(Runs::List { limit, json })) => runs::list(environment, global, *limit, *json),
         Some(Command::Explain(args)) => explain::explain(environment, global, args),

@@ -13,6 +13,9 @@ use tracegate_policy::{Grant, Layer, Policy, Source};
 /// The policy that is used where none is named.
 pub(crate) const BUILT_IN: &str = include_str!("../../../policies/default.toml");
 
+/// What the built-in policy is called in messages and records.
+pub(crate) const BUILT_IN_NAME: &str = "builtin:default";
+
 /// A loaded policy and how it is recorded.
 pub(crate) struct Loaded {
     pub(crate) policy: Policy,
@@ -22,7 +25,7 @@ pub(crate) struct Loaded {
 
 /// Loads the policy `files` below `dir` and what the command line grants.
 pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) -> Result<Loaded, Failure> {
-    let mut sources = Vec::new();
+    let (mut sources, mut paths) = (Vec::new(), Vec::new());
     for file in files {
         let name = file.display().to_string();
         let bytes = std::fs::read(dir.join(file)).map_err(|error| {
@@ -39,10 +42,13 @@ pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) ->
                 + 1;
             Failure::usage(format!("{name}:{line}:1: the file is not UTF-8"))
         })?;
+        // Recorded by its whole path, so that a resume finds it from anywhere.
+        paths.push(dir.join(file).display().to_string());
         sources.push(source(name, text));
     }
     if sources.is_empty() {
-        sources.push(source("builtin:default".to_owned(), BUILT_IN.to_owned()));
+        paths.push(BUILT_IN_NAME.to_owned());
+        sources.push(source(BUILT_IN_NAME.to_owned(), BUILT_IN.to_owned()));
     }
     let grants: Vec<Grant> = allow_writes
         .map(|glob| Grant::Writes((glob != "**").then(|| glob.to_owned())))
@@ -63,10 +69,7 @@ pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) ->
             .join("\0")
             .as_bytes(),
     );
-    let reference = PolicyRef {
-        digest,
-        files: sources.into_iter().map(|source| source.name).collect(),
-    };
+    let reference = PolicyRef { digest, files: paths };
     let grants = allow_writes.map(|glob| PolicyGranted {
         grant: "writes".to_owned(),
         pattern: if glob == "**" {

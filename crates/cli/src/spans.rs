@@ -96,10 +96,14 @@ impl Sending {
         }
     }
 
-    /// Returns the sink that feeds it.
-    pub(crate) fn sink(&self, run: &RunId) -> Box<dyn Sink> {
+    /// Returns the sink that feeds it. The events of earlier segments only say what is open and what all spans have in common.
+    pub(crate) fn sink(&self, run: &RunId, before: &[Event]) -> Box<dyn Sink> {
+        let mut projector = Projector::new(run);
+        for event in before {
+            drop(projector.feed(event));
+        }
         Box::new(SpanSink {
-            projector: Projector::new(run),
+            projector,
             sending: self.clone(),
         })
     }

@@ -14,9 +14,10 @@ use tokio::sync::Notify;
 use tracegate::{
     agent::{Parts, drive},
     model::Model as _,
-    session::{Ending, Session},
+    session::{Ending, Session, Surroundings},
 };
 use tracegate_core::{
+    event::Event,
     ids::RunId,
     stop::{Exit, StopReason},
 };
@@ -25,14 +26,25 @@ use tracegate_store::RunDir;
 
 pub(crate) fn run(environment: &Environment, global: &Global, args: &Run) -> Outcome {
     let goal = if args.goal == "-" {
-        read_goal()?
+        read_text("the goal")?
     } else {
         args.goal.clone()
     };
     let ingredients = gather(environment, global, &goal, &args.how)?;
     let quiet = global.quiet || args.json;
     let ending = record(environment, &ingredients, &args.export, quiet)?;
-    let text = if args.json {
+    print_ending(environment, global, &ingredients, &ending, args.json)
+}
+
+/// Prints how a run ended and which command comes next.
+pub(crate) fn print_ending(
+    environment: &Environment,
+    global: &Global,
+    ingredients: &Ingredients,
+    ending: &Ending,
+    as_json: bool,
+) -> Outcome {
+    let text = if as_json {
         json!({
             "runId": ending.run, "status": ending.status, "stopReason": ending.stop_reason, "claim": ending.claim,
             "evidence": ending.evidence, "exitCode": ending.stop_reason.exit().code(),
@@ -40,45 +52,69 @@ pub(crate) fn run(environment: &Environment, global: &Global, args: &Run) -> Out
         })
         .to_string()
     } else {
-        let names = Names::of(environment, global, &ingredients);
-        let next = if ending.stop_reason == StopReason::Completed {
-            format!("what happened: tracegate show @last{names}")
-        } else {
-            format!("why: tracegate explain @last{names}")
+        let names = Names::of(environment, global, ingredients);
+        let next = match ending.stop_reason {
+            StopReason::Completed => format!("what happened: tracegate show {}{names}", ending.run),
+            StopReason::WaitingForUser => format!("answer it: tracegate answer {} \"…\"{names}", ending.run),
+            StopReason::MaxSteps => format!("go on: tracegate resume {} --max-steps N{names}", ending.run),
+            StopReason::ValidationFailed
+            | StopReason::ToolError
+            | StopReason::BudgetExhausted
+            | StopReason::PermissionDenied
+            | StopReason::ModelError
+            | StopReason::RecorderFailed
+            | StopReason::GateFailed
+            | StopReason::Cancelled => format!("why: tracegate explain {}{names}", ending.run),
         };
-        format!("{}\n{next}", answer(environment, &ingredients, &ending)?)
+        format!("{}\n{next}", answer(environment, ingredients, ending)?)
     };
     print::answer(&ingredients.redactor.scrub_text(text));
     Ok(ending.stop_reason.exit())
 }
 
-fn read_goal() -> Result<String, Failure> {
-    let mut goal = String::new();
+/// Reads what the user typed `-` for.
+pub(crate) fn read_text(what: &str) -> Result<String, Failure> {
+    let mut text = String::new();
     std::io::stdin()
-        .read_to_string(&mut goal)
-        .map_err(|error| Failure::usage(format!("cannot read the goal from standard input: {error}")))?;
-    Ok(goal.trim().to_owned())
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("cannot read {what} from standard input: {error}")))?;
+    Ok(text.trim().to_owned())
 }
 
-/// Runs to the end, writes the spans, sends them if asked.
+/// Starts a run and carries it to its end.
 pub(crate) fn record(
     environment: &Environment,
     ingredients: &Ingredients,
     export: &Endpoint,
     quiet: bool,
 ) -> Result<Ending, Failure> {
+    let run = ingredients.name_run();
+    let start = |around: Surroundings<'_>| {
+        Ok(Session::start(
+            around,
+            &run,
+            &ingredients.config,
+            ingredients.model.info(),
+        )?)
+    };
+    carry_out(environment, ingredients, export, quiet, (&run, &[]), start)
+}
+
+/// Carries a session to its end, writes the spans of its run, sends them if asked. `before` are the events of earlier segments.
+pub(crate) fn carry_out(
+    environment: &Environment,
+    ingredients: &Ingredients,
+    export: &Endpoint,
+    quiet: bool,
+    (run, before): (&RunId, &[Event]),
+    start: impl FnOnce(Surroundings<'_>) -> Result<Session, Failure>,
+) -> Result<Ending, Failure> {
     let sending = spans::endpoint(environment, export.url.as_deref())?.map(spans::Sending::new);
     let live = spans::install_bridge(environment);
-    let run = ingredients.name_run();
     let mut sinks = ingredients.progress(environment, quiet);
-    sinks.extend(sending.as_ref().map(|sending| sending.sink(&run)));
-    let session = Session::start(
-        ingredients.surroundings(sinks, Some(live)),
-        &run,
-        &ingredients.config,
-        ingredients.model.info(),
-    )?;
-    let dir = ingredients.store.run(session.run())?;
+    sinks.extend(sending.as_ref().map(|sending| sending.sink(run, before)));
+    let session = start(ingredients.surroundings(sinks, Some(live)))?;
+    let dir = ingredients.store.run(run)?;
     let ending = block_on(session, ingredients);
     // Whatever came of the run, its spans are written: they are computed from what the log holds.
     let written = spans::write(&dir, &ingredients.redactor);

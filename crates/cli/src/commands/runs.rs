@@ -13,11 +13,9 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     let redactor = ingredients::redactor(environment, &store, None);
     let dirs = store.runs()?;
     let total = dirs.len();
-    // What the columns before the goal leave of the terminal.
-    let room = environment.columns.saturating_sub(98).max(24);
     let mut rows = Vec::new();
     // The columns before the goal are ours and take 97; a goal is cut to what is left, and a narrower terminal wraps.
-    let width = Width::new(environment.columns.max(120)).columns();
+    let width = environment.columns.max(120);
     let line = |id: &str, status: &str, reason: &str, steps: &str, time: &str, goal: &str| {
         let ours = format!("{id:<46} {status:<16} {reason:<17} {steps:>5} {time:>7}");
         let goal = one_line(goal, width.saturating_sub(ours.len() + 2));
