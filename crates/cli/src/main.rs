@@ -7,6 +7,7 @@ mod failure;
 mod fixture;
 mod ingredients;
 mod live;
+mod pause;
 mod policy;
 mod print;
 mod progress;

@@ -47,6 +47,8 @@ pub struct Conversation {
     digests: Vec<Digest>,
     /// How many of `messages` the last request held.
     sent: usize,
+    /// What the next request adds after the results of actions: between a call and its result nothing may stand.
+    notices: Vec<Message>,
 }
 
 /// A request as the log holds it.
@@ -68,6 +70,17 @@ impl Conversation {
         self.digests.push(digest);
     }
 
+    /// Opens the conversation: standing instructions, then the goal.
+    pub fn open(&mut self, instructions: &str, goal: String) {
+        self.push(Message::plain(Role::System, instructions.to_owned()));
+        self.push(Message::plain(Role::User, goal));
+    }
+
+    /// Says something to the model in the next request.
+    pub fn notice(&mut self, text: String) {
+        self.notices.push(Message::plain(Role::User, text));
+    }
+
     /// Returns the messages.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
@@ -86,6 +99,9 @@ impl Conversation {
     /// # Errors
     /// When the artifact store refuses a long message.
     pub fn request(&mut self, recorder: &Recorder, context: &Message) -> Result<Delta, RecorderError> {
+        for notice in std::mem::take(&mut self.notices) {
+            self.push(notice);
+        }
         let keep = std::mem::replace(&mut self.sent, self.messages.len());
         let new = self.messages.iter().skip(keep).chain(std::iter::once(context));
         let append = new

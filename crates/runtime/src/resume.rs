@@ -5,7 +5,7 @@ use crate::{
     attention::Attention,
     config::RunConfig,
     context::INSTRUCTIONS,
-    conversation::{Conversation, ConversationError, Message},
+    conversation::{Conversation, ConversationError},
     model::{Model, ModelError},
     recorder::{Parts, Place, Recorder, RecorderError},
     session::{Session, Surroundings, VERSION},
@@ -15,9 +15,9 @@ use tracegate_core::{
     event::Event,
     fact::{
         Data as _, Edge, Fact, Failure, SpanKind, SpanRef,
-        gate::{ValidationReviewFinished, ValidationRuling},
+        gate::{PolicyGranted, ValidationReviewFinished, ValidationRuling},
         log::LogRecovered,
-        model::{ModelCompleteFinished, ReplyKind, Role},
+        model::{ModelCompleteFinished, ReplyKind},
         run::{AgentStepFinished, AgentStepStarted, Limits, RunStarted, SegmentStarted, StatusChanged},
         tool::{Observation, ObservationKind, Phase},
         user::{MessageKind, UserMessage, UserQuestion},
@@ -269,8 +269,38 @@ impl Session {
             policy,
         };
         self.begin_segment(segment)?;
+        self.catch_up(events)?;
         self.recorder.sync()?;
         self.write_status(Status::Running, None, None)
+    }
+
+    /// Records grants and task of a run that died before it had.
+    fn catch_up(&mut self, events: &[Event]) -> Result<(), RecorderError> {
+        let Some(started) = events.first().and_then(|event| RunStarted::of(&event.fact)) else {
+            return Ok(());
+        };
+        let told = |message: &UserMessage| message.kind == MessageKind::Task;
+        if events
+            .iter()
+            .filter_map(|event| UserMessage::of(&event.fact))
+            .any(told)
+        {
+            return Ok(());
+        }
+        let granted: Vec<&PolicyGranted> = events
+            .iter()
+            .filter_map(|event| PolicyGranted::of(&event.fact))
+            .collect();
+        let missing: Vec<PolicyGranted> = started
+            .grants
+            .iter()
+            .filter(|grant| !granted.contains(grant))
+            .cloned()
+            .collect();
+        let goal = self.recorder.artifacts().text(&started.goal)?;
+        self.set_out(&missing, &goal)?;
+        self.conversation.open(INSTRUCTIONS, goal);
+        Ok(())
     }
 
     /// Tells the model what changed in the workspace while nobody was at work.
@@ -304,7 +334,7 @@ impl Session {
             workspace: Some(state),
         };
         self.recorder.record(Place::default(), observation)?;
-        self.conversation.push(Message::plain(Role::User, text));
+        self.conversation.notice(text);
         Ok(())
     }
 }
@@ -316,12 +346,14 @@ fn permit(
     config: &RunConfig,
     changes: &Changes,
 ) -> Result<(), ResumeError> {
-    match (state.status, state.stop_reason) {
-        (Status::Completed, _) => return Err(ResumeError::Over(StopReason::Completed)),
-        (Status::Failed, Some(stop @ (StopReason::ValidationFailed | StopReason::GateFailed))) => {
-            return Err(ResumeError::Over(stop));
-        }
-        _ => {}
+    // A run that was cut off between its last two events is only finished.
+    if let Some(stop) = state.stop_reason.filter(|_| state.finished)
+        && matches!(
+            stop,
+            StopReason::Completed | StopReason::ValidationFailed | StopReason::GateFailed
+        )
+    {
+        return Err(ResumeError::Over(stop));
     }
     if let Some((question, _)) = &changes.answer {
         if !state.open_questions.contains(question) {

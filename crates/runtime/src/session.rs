@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use tracegate_core::{
     fact::{
         Failure,
+        gate::PolicyGranted,
         log::{CheckpointSaveFinished, CheckpointSaveStarted},
         model::Role,
         run::{
@@ -255,6 +256,7 @@ impl Session {
             semconv: SEMCONV.to_owned(),
             workspace: self.root.path().display().to_string(),
             policy: config.policy.clone(),
+            grants: config.grants.clone(),
             limits: config.limits,
             settings: config.settings.clone(),
         };
@@ -268,23 +270,28 @@ impl Session {
             limits: None,
             policy: None,
         })?;
-        for grant in &config.grants {
-            self.recorder.record(Place::default(), grant.clone())?;
-        }
-        let task = UserMessage {
-            kind: MessageKind::Task,
-            content: self.recorder.payload(goal)?,
-            question: None,
-        };
-        self.recorder.record(Place::default(), task)?;
-        self.conversation.push(Message::plain(
-            Role::System,
-            crate::context::INSTRUCTIONS.to_owned(),
-        ));
+        self.set_out(&config.grants, goal)?;
         self.conversation
-            .push(Message::plain(Role::User, goal.to_owned()));
+            .open(crate::context::INSTRUCTIONS, goal.to_owned());
         self.recorder.sync()?;
         self.write_status(Status::Running, None, None)
+    }
+
+    /// Records what the command line granted, and the task.
+    pub(crate) fn set_out(&mut self, grants: &[PolicyGranted], goal: &str) -> Result<(), RecorderError> {
+        for grant in grants {
+            self.recorder.record(Place::default(), grant.clone())?;
+        }
+        let content = self.recorder.payload(goal)?;
+        self.recorder.record(
+            Place::default(),
+            UserMessage {
+                kind: MessageKind::Task,
+                content,
+                question: None,
+            },
+        )?;
+        Ok(())
     }
 
     fn write_once(&self, started: &RunStarted) -> Result<(), RecorderError> {

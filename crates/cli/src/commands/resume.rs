@@ -21,11 +21,10 @@ use tracegate::{
 use tracegate_core::{
     fact::{
         Data as _,
-        gate::PolicyGranted,
+        model::{ModelCompleteFinished, ReplyKind},
         run::{RemoteParent, RunStarted},
     },
     ids::{QuestionId, TraceId},
-    state::RunState,
     stop::Exit,
 };
 
@@ -123,11 +122,7 @@ fn gather_again(
         .filter(|file| *file != policy::BUILT_IN_NAME)
         .map(PathBuf::from)
         .collect();
-    let granted = found
-        .events
-        .iter()
-        .filter_map(|event| PolicyGranted::of(&event.fact));
-    let writes = granted.filter(|grant| grant.grant == "writes").last();
+    let writes = started.grants.iter().rfind(|grant| grant.grant == "writes");
     let writes = writes.map(|grant| {
         if grant.pattern.is_empty() {
             "**"
@@ -144,8 +139,15 @@ fn gather_again(
             Failure::usage("the run does not say where its model's replies come from")
                 .help("name them with --script FILE")
         })?;
-    let state = RunState::fold(&found.events).map_err(|error| Failure::new(Exit::Integrity, error))?;
-    let model = read_script(environment, &script)?.after(state.model_calls);
+    // A request that was cut off, or failed, is made again: only replies count.
+    let replies = found
+        .events
+        .iter()
+        .filter_map(|event| ModelCompleteFinished::of(&event.fact));
+    let replies = replies
+        .filter(|reply| reply.reply_kind != ReplyKind::None)
+        .count();
+    let model = read_script(environment, &script)?.after(replies as u64);
     let workspace = PathBuf::from(&started.workspace);
     let join: Option<(TraceId, RemoteParent)> =
         started.remote_parent.map(|parent| (started.trace_id, parent));

@@ -113,6 +113,7 @@ pub(crate) fn carry_out(
     let live = spans::install_bridge(environment);
     let mut sinks = ingredients.progress(environment, quiet);
     sinks.extend(sending.as_ref().map(|sending| sending.sink(run, before)));
+    sinks.extend(crate::pause::Pause::of(environment));
     let session = start(ingredients.surroundings(sinks, Some(live)))?;
     let dir = ingredients.store.run(run)?;
     let ending = block_on(session, ingredients);

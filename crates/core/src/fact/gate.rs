@@ -86,7 +86,7 @@ pub struct PermissionReviewFinished {
 }
 
 /// A grant or a remembered answer widened the policy.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyGranted {
     /// What: `writes`, `shell` or `network`.
     pub grant: String,

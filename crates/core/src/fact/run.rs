@@ -1,7 +1,7 @@
 //! Events about the run as a whole: its beginning and end, segments, steps, status, limits, verification.
 
 use crate::{
-    fact::{Failure, SpanRef},
+    fact::{Failure, SpanRef, gate::PolicyGranted},
     ids::{Digest, SpanId, TraceId},
     payload::Payload,
     stop::{Status, StopReason},
@@ -34,6 +34,9 @@ pub struct RunStarted {
     pub workspace: String,
     /// The policy in force.
     pub policy: PolicyRef,
+    /// What the command line granted on top.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<PolicyGranted>,
     /// Where the run ends on its own.
     pub limits: Limits,
     /// How the run was set up.

@@ -75,10 +75,7 @@ impl Conversation {
             } else if let Some(message) = UserMessage::of(&event.fact) {
                 let content = artifacts.text(&message.content).map_err(unread)?;
                 match message.kind {
-                    MessageKind::Task => {
-                        conversation.push(Message::plain(Role::System, instructions.to_owned()));
-                        conversation.push(Message::plain(Role::User, content));
-                    }
+                    MessageKind::Task => conversation.open(instructions, content),
                     MessageKind::FollowupTask | MessageKind::RetryFeedback => {
                         conversation.push(Message::plain(Role::User, content));
                     }
@@ -100,7 +97,7 @@ impl Conversation {
                         });
                     }
                     (ObservationKind::External, Phase::Notice) => {
-                        conversation.push(Message::plain(Role::User, content));
+                        conversation.notice(content);
                     }
                     _ => {}
                 }
@@ -119,6 +116,7 @@ impl Conversation {
         let keep = usize::try_from(request.keep).unwrap_or(usize::MAX);
         self.messages.truncate(keep);
         self.digests.truncate(keep);
+        self.notices.clear();
         let mut context = None;
         for record in &request.append {
             let content = artifacts
