@@ -1,20 +1,8 @@
-//! The labelled corpus of policies and requests, and `TRACEGATE_CORPUS=DIR` for other cases of the same shape.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests stop at the first surprise"
-)]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a test reads its corpus from the disk and the environment"
-)]
+//! Labelled policies and requests, judged by the real policy: decision, rule, reason code, the line of an error.
 
+use super::{Tally, cases};
 use serde_json::Value;
-use std::path::PathBuf;
 use tracegate_policy::{Answer, Layer, Policy, PolicyError, Request, Source, Verb, plain_words};
-
-const FILE: &str = "policy_cases.dev.jsonl";
 
 /// The JSON form of a policy as the TOML that it stands for.
 fn to_toml(policy: &Value) -> String {
@@ -177,39 +165,28 @@ fn needs_parser(case: &Value) -> bool {
 
 #[test]
 fn every_case_comes_out_as_labelled_and_none_laxer() {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
-    let folder = std::env::var_os("TRACEGATE_CORPUS").map_or(here, PathBuf::from);
-    let Ok(text) = std::fs::read_to_string(folder.join(FILE)) else {
-        println!("policy_cases: skipped");
+    let Some(cases) = cases::<Value>("policy_cases.dev.jsonl") else {
         return;
     };
-    let cases: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert!(!cases.is_empty());
-    let mut failed = Vec::new();
-    let mut stricter = 0;
+    let mut tally = Tally::new("policy_cases");
+    let mut stricter = 0_u32;
     for case in &cases {
-        if needs_parser(case) {
+        let result = if needs_parser(case) {
             let found = outcome(case).unwrap();
             if found.decision != Verb::Deny.to_string() {
-                failed.push(format!("{}: laxer, {found:?}", case["id"]));
+                Err(format!("laxer, {found:?}"))
             } else if case["expected"]["decision"] != "deny" || check(case).is_err() {
                 stricter += 1;
+                continue;
+            } else {
+                Ok(())
             }
-        } else if let Err(why) = check(case) {
-            failed.push(format!("{}: {why}", case["id"]));
-        }
+        } else {
+            check(case)
+        };
+        tally.count(case["id"].as_str().unwrap(), result);
     }
-    println!(
-        "policy_cases: {} passed, {} failed",
-        cases.len() - failed.len() - stricter,
-        failed.len()
-    );
-    println!("policy_cases: {stricter} stricter until the shell parser is here");
-    for failure in &failed {
-        println!("{failure}");
-    }
-    assert_eq!(failed, Vec::<String>::new());
+    tally.print();
+    println!("  {stricter} more are refused, stricter than labelled, until the shell parser is here");
+    assert_eq!(tally.failed, Vec::<String>::new());
 }
