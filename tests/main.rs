@@ -12,3 +12,7 @@
 )]
 
 mod corpus;
+mod golden;
+mod state;
+mod support;
+mod tidy;

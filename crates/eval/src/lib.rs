@@ -5,6 +5,7 @@
 
 pub mod assertion;
 pub mod case;
+pub mod normalise;
 pub mod report;
 pub mod trial;
 
