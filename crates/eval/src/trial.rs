@@ -3,7 +3,7 @@
 
 use crate::{
     assertion::{Recorded, judge},
-    case::{Case, Network, ReplayMode},
+    case::{Case, Match, Network, OnMiss, ReplayMode},
     report::{CaseOutcome, CaseReport, Weight},
 };
 use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
@@ -126,6 +126,14 @@ fn supported(case: &Case) -> Result<(), String> {
         (
             case.replay.mode != ReplayMode::Recorded,
             "a replay mode other than `recorded`",
+        ),
+        (
+            case.replay.matching != Match::Sequence,
+            "a `replay.match` other than `sequence`",
+        ),
+        (
+            case.replay.on_miss != OnMiss::Fail,
+            "a `replay.onMiss` other than `fail`",
         ),
         (!case.workspace.setup.is_empty(), "`workspace.setup`"),
         (case.workspace.digest.is_some(), "`workspace.digest`"),
