@@ -12,6 +12,7 @@
 )]
 
 mod corpus;
+mod crash;
 mod golden;
 mod state;
 mod support;

@@ -11,6 +11,7 @@ use crate::{
     session::{Session, Surroundings, VERSION},
     workspace::{Fingerprint, Fingerprints, Root},
 };
+use std::collections::BTreeMap;
 use tracegate_core::{
     event::Event,
     fact::{
@@ -19,7 +20,7 @@ use tracegate_core::{
         log::LogRecovered,
         model::{ModelCompleteFinished, ReplyKind},
         run::{AgentStepFinished, AgentStepStarted, Limits, RunStarted, SegmentStarted, StatusChanged},
-        tool::{Observation, ObservationKind, Phase},
+        tool::{Observation, ObservationKind, Phase, ToolExecuteFinished},
         user::{MessageKind, UserMessage, UserQuestion},
     },
     ids::{Digest, QuestionId, Timestamp},
@@ -193,7 +194,7 @@ impl Session {
         );
         session.claim = last_claim(&events, &session)?;
         session.reopen(&events, &recovery, changes, pid, died, config)?;
-        session.note_workspace()?;
+        session.note_workspace(&events)?;
         crate::tools::settle(&mut session, &events, &open, changes.answer.as_ref())?;
         session.unfinished = match standing {
             Standing::Replied { raw, first } => {
@@ -303,24 +304,38 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the model what changed in the workspace while nobody was at work.
-    fn note_workspace(&mut self) -> Result<(), RecorderError> {
-        let now = self.observed.state_since(None);
-        if self.state().workspace.is_none_or(|before| before == now.digest) {
+    /// Tells the model what changed in the workspace while nobody was at work; what the log's own actions did is no news.
+    fn note_workspace(&mut self, events: &[Event]) -> Result<(), RecorderError> {
+        if self
+            .state()
+            .workspace
+            .is_none_or(|before| before == self.observed.state_since(None).digest)
+        {
             return Ok(());
         }
-        let before = self
-            .recorder
-            .dir()
-            .read_json::<Fingerprint>(&self.recorder.dir().workspace())
-            .ok()
-            .flatten();
-        let before = before.filter(|before| Some(before.state_since(None).digest) == self.state().workspace);
-        let state = self.observed.state_since(before.as_ref());
-        let paths = if before.is_some() {
-            state.changed.join(", ")
-        } else {
-            "which files is not known".to_owned()
+        let dir = self.recorder.dir();
+        let before = dir.read_json::<Fingerprint>(&dir.workspace()).ok().flatten();
+        let done: BTreeMap<&str, Option<Digest>> = events
+            .iter()
+            .filter_map(|event| ToolExecuteFinished::of(&event.fact))
+            .flat_map(|done| &done.side_effects)
+            .map(|effect| (effect.relative_path.as_str(), effect.after))
+            .collect();
+        let paths = match &before {
+            Some(before) => {
+                let mut changed = self.observed.changes_since(before);
+                changed.retain(|effect| done.get(effect.relative_path.as_str()) != Some(&effect.after));
+                if changed.is_empty() {
+                    return Ok(());
+                }
+                let paths: Vec<String> = changed
+                    .into_iter()
+                    .take(20)
+                    .map(|effect| effect.relative_path)
+                    .collect();
+                paths.join(", ")
+            }
+            None => "which files is not known".to_owned(),
         };
         let text = format!(
             "While the run was stopped the workspace changed: {paths}. Look again before you rely on it."
@@ -331,7 +346,7 @@ impl Session {
             phase: Phase::Notice,
             content: Some(self.recorder.payload(&text)?),
             outcome: None,
-            workspace: Some(state),
+            workspace: Some(self.observed.state_since(before.as_ref())),
         };
         self.recorder.record(Place::default(), observation)?;
         self.conversation.notice(text);

@@ -261,6 +261,7 @@ impl Session {
             settings: config.settings.clone(),
         };
         self.write_once(&started)?;
+        self.remember_workspace()?;
         self.recorder.record(Place::default(), started)?;
         let version = VERSION.to_owned();
         self.begin_segment(SegmentStarted {
