@@ -281,9 +281,18 @@ fn first_failure(output: &str) -> Option<String> {
     ];
     let lines = || output.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = lines()
-        .find(|line| SIGNS.iter().any(|sign| line.contains(sign)))
+        .find(|line| SIGNS.iter().any(|sign| line.contains(sign)) && !says_none_failed(line))
         .or_else(|| lines().next())?;
     Some(line.chars().take(200).collect())
+}
+
+/// Tells whether a line counts its failures as none: the summary of a binary that passed, before the one that did not.
+fn says_none_failed(line: &str) -> bool {
+    let none = line.match_indices("0 failed").any(|(at, _)| {
+        let before = line.get(..at).unwrap_or_default();
+        !before.ends_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','))
+    });
+    none && !line.contains("FAIL")
 }
 
 #[cfg(test)]
@@ -481,6 +490,27 @@ mod tests {
             R::ZeroTests,
             Some((0, 0, 24)),
         );
+    }
+
+    #[test]
+    fn a_summary_without_failures_is_no_first_failure() {
+        let rows = [
+            (
+                "test result: ok. 0 passed; 0 failed; 0 ignored\ntest b ... FAILED\ntest result: FAILED. 1 passed; 1 failed",
+                "test b ... FAILED",
+            ),
+            (
+                "Tests: 0 failed, 3 passed\nTests: 10 failed, 3 passed",
+                "Tests: 10 failed, 3 passed",
+            ),
+            (
+                "FAIL a.ts: 0 failed assertions, 1 error",
+                "FAIL a.ts: 0 failed assertions, 1 error",
+            ),
+        ];
+        for (output, wanted) in rows {
+            assert_eq!(first_failure(output).as_deref(), Some(wanted), "{output}");
+        }
     }
 
     #[test]
