@@ -57,6 +57,8 @@ pub(crate) fn place(language: Language, dir: &Path) -> Result<Placed, Failure> {
         policy: dir.join("policy.toml"),
     };
     let write = || -> std::io::Result<()> {
+        // Missing folders above are made, the folder itself must be new: nothing of the caller's is touched.
+        fs::create_dir_all(dir.parent().unwrap_or(dir))?;
         fs::create_dir(dir)?;
         for workspace in [&placed.workspace, &placed.again] {
             for (path, text) in files {
