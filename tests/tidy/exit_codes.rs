@@ -21,7 +21,8 @@ fn markdown() -> String {
 /// What stands in `text` from the first mark to the second, marks included.
 fn marked(text: &str) -> Option<&str> {
     let start = text.find(MARK)?;
-    let end = start + MARK.len() + text[start + MARK.len()..].find(MARK)? + MARK.len();
+    let inside = start + MARK.len();
+    let end = inside + text.get(inside..)?.find(MARK)? + MARK.len();
     text.get(start..end)
 }
 
@@ -38,7 +39,7 @@ fn help_shows_every_exit_code() {
         match row.captures(line) {
             Some(row) => found.push((row[1].parse().unwrap(), row[2].to_owned(), row[3].to_owned())),
             None => {
-                let (_, _, when) = found.last_mut().expect("the table begins with a row");
+                let (_, _, when) = found.last_mut().unwrap();
                 when.push(' ');
                 when.push_str(line.trim());
             }
@@ -55,7 +56,7 @@ fn help_shows_every_exit_code() {
 #[test]
 fn the_readme_shows_every_exit_code() {
     let path = root().join("README.md");
-    let readme = std::fs::read_to_string(&path).expect("README.md lies at the root");
+    let readme = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("README.md: {error}"));
     let table = marked(&readme)
         .unwrap_or_else(|| panic!("README.md has `{MARK}` before and after its table of exit codes"));
     if updates() {
@@ -63,4 +64,11 @@ fn the_readme_shows_every_exit_code() {
         return;
     }
     assert_eq!(table, markdown(), "UPDATE_GOLDEN=1 writes the table anew");
+}
+
+#[test]
+fn a_table_is_found_between_its_marks() {
+    let readme = format!("# x\n\n{}\n\nrest {MARK}\n", markdown());
+    assert_eq!(marked(&readme), Some(markdown().as_str()));
+    assert_eq!(marked(&format!("{MARK} no end")), None);
 }

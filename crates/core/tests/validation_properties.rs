@@ -1,8 +1,4 @@
 //! What holds of the recogniser, the reader and the gate for all input: no panic, one answer, bounded size, no green after a change.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a value that does not come back as it went fails its test"
-)]
 
 use proptest::prelude::*;
 use tracegate_core::{

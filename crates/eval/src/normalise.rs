@@ -271,15 +271,16 @@ mod tests {
                     .entry(*span)
                     .or_insert_with(|| SpanId::derive(&run, event.seq));
             }
-            match &mut event.fact {
-                Fact::RunStarted(started) => {
-                    started.trace_id = TraceId::derive(&run);
-                    started.host_id = host.to_owned();
-                    started.workspace = workspace.to_owned();
-                }
-                Fact::SegmentStarted(started) => started.pid += u32::try_from(seconds).unwrap(),
-                Fact::ToolExecuteFinished(finished) => finished.duration_ms += seconds,
-                _ => {}
+            if let Fact::RunStarted(started) = &mut event.fact {
+                started.trace_id = TraceId::derive(&run);
+                started.host_id = host.to_owned();
+                started.workspace = workspace.to_owned();
+            }
+            if let Fact::SegmentStarted(started) = &mut event.fact {
+                started.pid += u32::try_from(seconds).unwrap();
+            }
+            if let Fact::ToolExecuteFinished(finished) = &mut event.fact {
+                finished.duration_ms += seconds;
             }
         }
         events
