@@ -13,6 +13,7 @@
 
 mod corpus;
 mod crash;
+mod e2e;
 mod golden;
 mod state;
 mod support;

@@ -1,0 +1,26 @@
+//! End to end: the command as a user types it, with replies that the test writes and everything else real.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test of a command starts it, and reads and writes files"
+)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a part of a test may panic, inside and outside of test functions"
+)]
+
+mod asking;
+mod commands;
+mod damage;
+mod endings;
+mod evals;
+mod files;
+mod input;
+mod naming;
+mod place;
+mod readiness;
+mod record;
+mod secrets;
+mod tools;
