@@ -217,7 +217,7 @@ impl Redactor {
             .map(|(at, _)| bytes.get(at..).unwrap_or_default());
         starts
             .into_iter()
-            .any(|rest| view::placeholder(rest, rules::is_placeholder) > 0)
+            .any(|rest| view::placeholder(rest, rules::is_rule) > 0)
     }
 
     /// Scrubs a record through its JSON form. Fields that `schema` keeps, and numbers and keys outside its free parts, are ours

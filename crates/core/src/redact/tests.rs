@@ -524,6 +524,18 @@ fn without_an_engine_every_payload_is_replaced() {
 }
 
 #[test]
+fn text_that_holds_a_placeholder_is_recognised() {
+    let check = |text: &str, wanted: bool| assert_eq!(Redactor::holds_placeholder(text), wanted, "{text}");
+    let whole = placeholder("known-value", "anything");
+    check(&whole, true);
+    check(&format!("key = [x] {whole}\n"), true);
+    check("[REDACTED:no-such-rule:1a2b3c]", false);
+    check("[REDACTED:known-value:1a2b3]", false);
+    check("[REDACTED]", false);
+    check("", false);
+}
+
+#[test]
 fn forged_placeholders_hide_nothing() {
     let token = github();
     let found = placeholder("github-token", &token);
