@@ -175,6 +175,17 @@ pub fn clip(text: &str, max: usize) -> String {
     format!("{kept} [{} bytes omitted]", text.len() - kept.len())
 }
 
+/// Returns how many bytes `text` takes in a record: quotes and control characters take more there than in the text.
+#[must_use]
+pub fn encoded_len(text: &str) -> usize {
+    let extra = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..0x20 => 5,
+        _ => 0,
+    });
+    text.len() + 2 + extra.sum::<usize>()
+}
+
 impl Serialize for Payload {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -223,6 +234,14 @@ mod tests {
         ] {
             let json = serde_json::to_string(&payload).unwrap();
             assert_eq!(serde_json::from_str::<Payload>(&json).unwrap(), payload);
+        }
+    }
+
+    #[test]
+    fn the_encoded_length_is_what_serde_writes() {
+        let all: String = (0..=0x11f).filter_map(char::from_u32).collect();
+        for text in ["", "plain", "\u{7f}\u{85}\u{2028}😀", &all] {
+            assert_eq!(encoded_len(text), serde_json::to_string(text).unwrap().len());
         }
     }
 

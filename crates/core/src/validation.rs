@@ -19,6 +19,6 @@ mod wrappers;
 
 pub(crate) use command::can_begin_a_run;
 pub use command::{Also, Scope, Shown, TestCommand, recognise};
-pub use evidence::{CommandRun, Evidence, TestRun};
+pub use evidence::{CommandRun, Evidence, TestRun, Weight};
 pub use gate::{GateReason, Outcome, Policy, Verdict, judge};
 pub use reading::{Ended, ReadingReason, TestReading, Trust, read_result};

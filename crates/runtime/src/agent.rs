@@ -331,7 +331,7 @@ impl Session {
         }
         let mut args = call.input.clone();
         let redacted = self.recorder.redactor().json(&mut args).total() > 0;
-        self.recorder.shorten(&mut args)?;
+        self.recorder.fit(&mut args)?;
         let request = Request::parse(&call.name, &call.input);
         let description = request
             .as_ref()

@@ -18,7 +18,7 @@ use tracegate_core::{
         run::ModelInfo,
     },
     ids::Digest,
-    payload::Payload,
+    payload::{Payload, clip},
 };
 use tracing::Instrument as _;
 
@@ -158,7 +158,7 @@ pub async fn complete(
                 .as_deref()
                 .map(|text| session.recorder.payload(text))
                 .transpose()?,
-            finish_reason: reply.finish_reason.clone(),
+            finish_reason: clip(&reply.finish_reason, 80),
             usage: reply.usage,
             attempts: 1,
             error: None,
@@ -172,7 +172,7 @@ pub async fn complete(
             finish_reason: String::new(),
             usage: Usage::default(),
             attempts: 1,
-            error: Some(Failure::new(error.kind, error.message.clone())),
+            error: Some(Failure::new(error.kind, clip(&error.message, 512))),
         },
     };
     session.recorder.end(span, finished)?;

@@ -14,7 +14,7 @@ use tracegate_core::{
         Fact, Failure, Healed, SpanKind, is_free_key, is_schema_key, log::RedactionNoted, run::Durability,
     },
     ids::{ActionId, RunId, SegmentNo, Seq, SpanId, StepNo, Timestamp, TraceId},
-    payload::{ArtifactRef, INLINE_STRING, Payload},
+    payload::{ArtifactRef, INLINE_STRING, Payload, encoded_len},
     redact::{Redactor, Schema, ScrubError, Scrubbed},
     state::{RunState, Violation},
 };
@@ -355,7 +355,8 @@ impl Recorder {
     /// # Errors
     /// When the artifact store refuses.
     pub fn message_payload(&self, text: &str) -> Result<Payload, RecorderError> {
-        const INLINE_MESSAGE: usize = 512;
+        // A request can have 65 new messages: with 64 actions in the reply before.
+        const INLINE_MESSAGE: usize = 320;
         Ok(match self.payload_within(text, INLINE_MESSAGE)? {
             Payload::Ref(reference) => {
                 let omitted = reference.bytes;
@@ -371,11 +372,22 @@ impl Recorder {
         })
     }
 
-    /// Replaces each string of `value` that is too long for an event by a reference.
+    /// Makes `value` fit into an event: long strings become references, and so does the whole of what is long all the same.
     ///
     /// # Errors
     /// When the artifact store refuses.
-    pub fn shorten(&self, value: &mut Value) -> Result<(), RecorderError> {
+    pub fn fit(&self, value: &mut Value) -> Result<(), RecorderError> {
+        self.shorten(value)?;
+        let text = value.to_string();
+        if text.len() > 4 * INLINE_STRING
+            && let Payload::Ref(reference) = self.payload(&text)?
+        {
+            *value = json!(reference);
+        }
+        Ok(())
+    }
+
+    fn shorten(&self, value: &mut Value) -> Result<(), RecorderError> {
         match value {
             Value::String(text) if text.len() > INLINE_STRING => {
                 if let Payload::Ref(reference) = self.payload(text)? {
@@ -465,7 +477,8 @@ impl Recorder {
 
     fn payload_within(&self, text: &str, inline: usize) -> Result<Payload, RecorderError> {
         let scrubbed = self.parts.redactor.scrub_text(text.to_owned());
-        if scrubbed.get().len() <= inline {
+        // Text of control characters grows sixfold in a record, which a few of them could fill.
+        if scrubbed.get().len() <= inline && encoded_len(scrubbed.get()) <= 2 * inline {
             return Ok(Payload::Inline(scrubbed.into_inner()));
         }
         let bytes = self

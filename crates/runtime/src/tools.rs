@@ -114,7 +114,7 @@ pub async fn execute(session: &mut Session, action: PermittedAction) -> Result<A
     let duration_ms = session.recorder.now_ms().saturating_sub(began);
     let looked = session.observe();
     if let (Ok(workspace), true) = (&looked, action.request().has_side_effects()) {
-        done.side_effects = workspace.changes_since(&before);
+        done.side_effects = workspace.effects_since(&before);
     }
     if *action.request().tool() == Tool::ShellReadonly && !done.side_effects.is_empty() {
         mark_violation(&mut done);

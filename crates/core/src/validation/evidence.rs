@@ -229,6 +229,37 @@ fn cut(script: &str) -> String {
 }
 
 /// Texts that no test reads. `.txt` is not among them: `requirements.txt` and `CMakeLists.txt` are no prose.
+/// How much a changed path matters to [`Evidence::changed`], most first: where not all can be listed, these are.
+///
+/// A list that begins with the weightiest paths leads to the same evidence as the whole list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// A test.
+    Test,
+    /// A source, or anything that is none of the others.
+    Source,
+    /// Prose.
+    Documentation,
+    /// What a test runner leaves behind.
+    RunnerOutput,
+}
+
+impl Weight {
+    /// Weighs a path relative to the workspace.
+    #[must_use]
+    pub fn of(path: &str) -> Self {
+        if is_runner_output(path) {
+            Self::RunnerOutput
+        } else if is_test_path(path) {
+            Self::Test
+        } else if is_documentation(path) {
+            Self::Documentation
+        } else {
+            Self::Source
+        }
+    }
+}
+
 fn is_documentation(path: &str) -> bool {
     let lower = path.to_lowercase();
     let name = lower.rsplit('/').next().unwrap_or(&lower);

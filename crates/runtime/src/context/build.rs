@@ -17,11 +17,14 @@ use tracegate_core::{
         run::Switch,
     },
     ids::Digest,
+    payload::encoded_len,
 };
 use tracegate_store::RunDir;
 
 /// How many entries of each list the event holds; the report has them all.
 const LISTED: usize = 64;
+/// How many bytes of paths each of those lists may hold.
+const LISTED_BYTES: usize = 12 * 1024;
 
 /// What the model gets to see in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,13 +144,25 @@ fn summary(report: &ContextReport, budget: u64, digest: Digest) -> ContextBuildF
     ContextBuildFinished {
         budget,
         used: report.used,
-        included: included.take(LISTED).collect(),
-        dropped: dropped.take(LISTED).collect(),
+        included: first(included, |item| encoded_len(&item.path)),
+        dropped: first(dropped, |item| encoded_len(&item.path)),
         included_total: report.included.len() as u64,
         dropped_total: report.dropped.len() as u64,
-        links: links.take(LISTED).collect(),
+        links: first(links, |link| encoded_len(&link.source) + encoded_len(&link.test)),
         report: RunDir::context_name(report.step),
         digest,
         error: None,
     }
+}
+
+/// Keeps the first items, as many as the event can hold.
+fn first<T>(items: impl Iterator<Item = T>, bytes_of: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut bytes = 0;
+    items
+        .take(LISTED)
+        .take_while(|item| {
+            bytes += bytes_of(item);
+            bytes <= LISTED_BYTES
+        })
+        .collect()
 }

@@ -4,7 +4,7 @@ use crate::workspace::Root;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::fmt;
-use tracegate_core::payload::clip;
+use tracegate_core::payload::{INLINE_STRING, clip};
 use tracegate_policy::{Request as Review, plain_words};
 
 /// The tools.
@@ -221,6 +221,13 @@ impl Request {
             }
             Tool::ShellReadonly | Tool::Shell => {
                 let ShellArgs { command } = args(tool, input)?;
+                if command.len() > INLINE_STRING {
+                    // The log holds command lines whole: what was reviewed, what was run and what a test run is judged by are one text.
+                    return Err(format!(
+                        "the command has {} bytes, more than {INLINE_STRING}: write it to a file and run that",
+                        command.len()
+                    ));
+                }
                 let words = plain_words(&command).unwrap_or_default();
                 Self::Shell {
                     tool,

@@ -14,6 +14,7 @@ use tracegate_core::{
         Failure,
         tool::{Outcome, TestRunRecord},
     },
+    payload::clip,
     validation::{Ended, read_result, recognise},
 };
 
@@ -39,7 +40,7 @@ fn unstarted(script: &str, program: &str, error: &io::Error) -> Done {
         outcome: Some(Outcome::Failed),
         exit_code: Some(code),
         test: read_test(script, Ended::Exited(code), &output),
-        error: Some(Failure::new("not_started", why)),
+        error: Some(Failure::new("not_started", clip(&why, 512))),
         output,
         ..Done::default()
     }
@@ -52,16 +53,17 @@ fn report(script: &str, ran: Ran, limit_ms: u64) -> Done {
         stderr,
         truncated,
     } = ran;
+    let brief = clip(script, 256);
     let failed = |kind, message| (Outcome::Failed, Some(Failure::new(kind, message)));
     let (outcome, error) = match ended {
         Ended::Exited(0) => (Outcome::Ok, None),
-        Ended::Exited(code) => failed("exit_code", format!("`{script}` exited with {code}")),
-        Ended::Signalled(signal) => failed("signal", format!("`{script}` was ended by signal {signal}")),
+        Ended::Exited(code) => failed("exit_code", format!("`{brief}` exited with {code}")),
+        Ended::Signalled(signal) => failed("signal", format!("`{brief}` was ended by signal {signal}")),
         Ended::TimedOut | Ended::NotFinished => (
             Outcome::Timeout,
             Some(Failure::new(
                 "timeout",
-                format!("`{script}` was killed after {limit_ms} ms"),
+                format!("`{brief}` was killed after {limit_ms} ms"),
             )),
         ),
     };

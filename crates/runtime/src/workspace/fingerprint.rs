@@ -11,7 +11,9 @@ use std::{
 use tracegate_core::{
     fact::tool::{SideEffect, SideEffectType, WorkspaceState},
     ids::Digest,
+    payload::encoded_len,
     redact::Redactor,
+    validation::Weight,
 };
 
 /// Most files that are looked at; a workspace with more is described by its first ones.
@@ -22,6 +24,8 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 const RACY: Duration = Duration::from_secs(2);
 /// How many changed paths an event lists.
 const LISTED: usize = 256;
+/// How many bytes such a list may take.
+const LISTED_BYTES: usize = 24 * 1024;
 
 /// The files of a workspace and their digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,6 +147,15 @@ impl Fingerprint {
         self.files.get(path).copied()
     }
 
+    /// Returns what changed since `before`, by path, as far as an event can list it: [`listed`].
+    #[must_use]
+    pub fn effects_since(&self, before: &Self) -> Vec<SideEffect> {
+        // Two digests and the names of four fields.
+        listed(self.changes_since(before), |effect| {
+            (effect.relative_path.as_str(), 240)
+        })
+    }
+
     /// Returns what changed since `before`, by path.
     #[must_use]
     pub fn changes_since(&self, before: &Self) -> Vec<SideEffect> {
@@ -170,6 +183,8 @@ impl Fingerprint {
     #[must_use]
     pub fn state_since(&self, before: Option<&Self>) -> WorkspaceState {
         let changed = before.map_or_else(Vec::new, |before| self.changes_since(before));
+        let changed_total = changed.len() as u64;
+        let changed = listed(changed, |effect| (effect.relative_path.as_str(), 3));
         let mut input = Vec::new();
         for (path, digest) in &self.files {
             input.extend_from_slice(path.as_bytes());
@@ -179,19 +194,48 @@ impl Fingerprint {
         WorkspaceState {
             digest: Digest::of(&input),
             files: self.files.len() as u64,
-            changed_total: changed.len() as u64,
-            changed: changed
-                .into_iter()
-                .take(LISTED)
-                .map(|effect| effect.relative_path)
-                .collect(),
+            changed_total,
+            changed: changed.into_iter().map(|effect| effect.relative_path).collect(),
         }
     }
+}
+
+/// Keeps what an event can hold of `items`, which are sorted by path: the ones that weigh most as evidence, in their order.
+///
+/// `measure` returns an item's path and how many bytes it takes beside that.
+fn listed<T>(items: Vec<T>, measure: impl Fn(&T) -> (&str, usize)) -> Vec<T> {
+    let mut ranked: Vec<(usize, T)> = items.into_iter().enumerate().collect();
+    ranked.sort_by_key(|(index, item)| (Weight::of(measure(item).0), *index));
+    let mut bytes = 0;
+    let fits = ranked.iter().take(LISTED).take_while(|(_, item)| {
+        let (path, beside) = measure(item);
+        bytes += encoded_len(path) + beside;
+        bytes <= LISTED_BYTES
+    });
+    let count = fits.count();
+    ranked.truncate(count);
+    ranked.sort_by_key(|(index, _)| *index);
+    ranked.into_iter().map(|(_, item)| item).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_cut_keeps_what_weighs_as_evidence() {
+        let mut paths: Vec<String> = (0..500)
+            .map(|index| format!("coverage/{index:03}.html"))
+            .collect();
+        paths.extend(["docs/a.md", "src/a.js", "src/a.test.js"].map(str::to_owned));
+        let kept = listed(paths.clone(), |path| (path.as_str(), 3));
+        assert_eq!(kept.len(), LISTED);
+        assert_eq!(kept.get(LISTED - 3..).unwrap(), paths.get(500..).unwrap());
+        let long: Vec<String> = (0..500)
+            .map(|index| format!("{}{index:03}", "\u{1}".repeat(100)))
+            .collect();
+        assert_eq!(listed(long, |path| (path.as_str(), 3)).len(), LISTED_BYTES / 608);
+    }
 
     #[test]
     fn changes_are_found_and_ignored_files_are_not() {
