@@ -310,12 +310,14 @@ impl Request {
 
     /// Returns the effects under review, one line each.
     pub(crate) fn effects(&self, root: &Root) -> Vec<String> {
-        self.review(root)
-            .effects
-            .iter()
-            .take(16)
-            .map(|effect| clip(&effect.to_string(), 200))
-            .collect()
+        let review = self.review(root);
+        let effects = review.effects.iter().take(16);
+        let lines: Vec<String> = effects.map(|effect| clip(&effect.to_string(), 200)).collect();
+        match self.command() {
+            // A command that is not understood has no effects to name, but two of them are not the same.
+            Some(script) if lines.is_empty() => vec![clip(&format!("run {script}"), 200)],
+            Some(_) | None => lines,
+        }
     }
 
     /// Returns the arguments as they will be used: paths resolved.
