@@ -153,8 +153,8 @@ pub(crate) fn events() -> Vec<Event> {
     log.step = None;
     log.start("validation.review", json!({}));
     log.finish(
-        json!({"verdict": {"outcome": "failed", "armed": true, "reason": "last_test_red", "evidence": [14],
-        "explanation": "`npm test` is red"}, "ruling": "fail", "pushed_back": 0}),
+        json!({"verdict": {"outcome": "failed", "armed": true, "reason": "last_test_failed", "alternatives": [],
+        "warnings": [], "evidence": [14], "required": [], "explanation": "`npm test` is red"}, "ruling": "fail", "pushed_back": 0}),
     );
     log.finish(
         json!({"status": "failed", "stop_reason": "validation_failed", "claim": "Fixed.",
