@@ -47,9 +47,9 @@ pub enum Violation {
         /// The parent named.
         parent: String,
     },
-    /// A span ends once, as what it began, after everything inside it.
+    /// A span ends once, as what it began, about the same action, after everything inside it.
     #[error(
-        "`{kind}` at event {seq} ends a span that is not open, is of another kind or still has an open child"
+        "`{kind}` at event {seq} ends a span that is not open, is of another kind or action, or still has an open child"
     )]
     End {
         /// The kind of span.
@@ -68,6 +68,14 @@ pub enum Violation {
         action: String,
         /// What is wrong.
         why: &'static str,
+    },
+    /// An action, its review and its execution say which action they are about.
+    #[error("`{name}` at event {seq} names no action")]
+    NoAction {
+        /// The type found.
+        name: String,
+        /// Where.
+        seq: Seq,
     },
     /// Between two actions lies at least one observation.
     #[error("action {action} at event {seq} follows another action without an observation between")]
@@ -187,7 +195,7 @@ pub struct RunState {
     pub evidence: Evidence,
     /// The validation gate's last verdict.
     pub verdict: Option<Verdict>,
-    /// What followed from it.
+    /// What followed from it, as long as the agent has done nothing since.
     pub ruling: Option<ValidationRuling>,
     /// How often the agent was sent back.
     pub pushed_back: u32,
@@ -306,12 +314,12 @@ impl RunState {
         let seq = event.seq;
         match event.fact.edge() {
             Some((kind, Edge::Started)) => {
-                // A later segment hangs under the first one, which has ended.
-                let known = |parent| self.open_spans.contains_key(&parent) || self.root == Some(parent);
                 let fits = match (kind, event.parent) {
                     (SpanKind::Segment, None) => self.root.is_none(),
+                    // A later segment hangs under the first one, which has ended.
+                    (SpanKind::Segment, Some(parent)) => self.root == Some(parent),
                     (_, None) => false,
-                    (_, Some(parent)) => known(parent),
+                    (_, Some(parent)) => self.open_spans.contains_key(&parent),
                 };
                 if fits
                     && event
@@ -333,7 +341,7 @@ impl RunState {
                 let ends = event.span.is_some_and(|span| {
                     self.open_spans
                         .get(&span)
-                        .is_some_and(|open| open.kind == kind.as_str())
+                        .is_some_and(|open| open.kind == kind.as_str() && open.action == event.action)
                         && self.open_spans.values().all(|open| open.parent != Some(span))
                 });
                 ends.then_some(()).ok_or(Violation::End {
@@ -353,7 +361,16 @@ impl RunState {
             return Err(Violation::Unsettled { action: *action, seq });
         }
         let Some(action) = event.action else {
-            return Ok(());
+            let needed = matches!(
+                event.fact,
+                Fact::Action(_) | Fact::PermissionReviewStarted(_) | Fact::ToolExecuteStarted(_)
+            );
+            let name = event.fact.name().to_owned();
+            return if needed {
+                Err(Violation::NoAction { name, seq })
+            } else {
+                Ok(())
+            };
         };
         let violation = |why| {
             Err(Violation::Action {
@@ -437,14 +454,22 @@ impl RunState {
             Fact::StatusChanged(data) => {
                 self.status = data.status;
                 self.stop_reason = data.stop_reason;
-                self.finished &= data.status != Status::Running;
+                if data.status == Status::Running {
+                    self.finished = false;
+                    // What was ruled before a run was reopened certifies nothing after it.
+                    self.ruling = None;
+                }
             }
             Fact::RunFinished(data) => {
                 self.status = data.status;
                 self.stop_reason = Some(data.stop_reason);
                 self.finished = true;
             }
-            Fact::AgentStepStarted(_) => self.step = event.step.unwrap_or(self.step),
+            Fact::AgentStepStarted(_) => {
+                self.step = event.step.unwrap_or(self.step);
+                // A ruling certifies the end that it was given at, not whatever the agent does next.
+                self.ruling = None;
+            }
             Fact::ModelCompleteStarted(_) => self.model_calls += 1,
             Fact::ModelCompleteFinished(data) => self.usage.add(data.usage),
             Fact::Action(_) => {
