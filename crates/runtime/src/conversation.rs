@@ -2,7 +2,7 @@
 
 mod recall;
 
-pub use recall::ConversationError;
+pub use recall::{ConversationError, rebuild};
 
 use crate::recorder::{Recorder, RecorderError};
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub struct Delta {
 impl Conversation {
     /// Adds a message.
     pub fn push(&mut self, message: Message) {
-        let digest = self.extend_digest(self.digests.last().copied(), &message);
+        let digest = extend_digest(self.digests.last().copied(), &message);
         self.messages.push(message);
         self.digests.push(digest);
     }
@@ -85,13 +85,6 @@ impl Conversation {
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
-    }
-
-    fn extend_digest(&self, before: Option<Digest>, message: &Message) -> Digest {
-        let mut input = before.map_or_else(Vec::new, |digest| digest.to_string().into_bytes());
-        // A message holds strings and numbers only, so writing it as JSON cannot fail.
-        input.extend(serde_json::to_vec(message).unwrap_or_default());
-        Digest::of(&input)
     }
 
     /// Returns the delta of a request that ends in `context`, and counts its messages as sent.
@@ -114,11 +107,19 @@ impl Conversation {
                 })
             })
             .collect::<Result<_, RecorderError>>()?;
-        let digest = self.extend_digest(self.digests.last().copied(), context);
+        let digest = extend_digest(self.digests.last().copied(), context);
         Ok(Delta {
             keep: keep as u64,
             append,
             digest,
         })
     }
+}
+
+/// Returns the digest of a conversation that goes on with `message` after what `before` covers.
+fn extend_digest(before: Option<Digest>, message: &Message) -> Digest {
+    let mut input = before.map_or_else(Vec::new, |digest| digest.to_string().into_bytes());
+    // A message holds strings and numbers only, so writing it as JSON cannot fail.
+    input.extend(serde_json::to_vec(message).unwrap_or_default());
+    Digest::of(&input)
 }

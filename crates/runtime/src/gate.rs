@@ -218,12 +218,9 @@ impl Session {
     /// # Errors
     /// When the run cannot be recorded.
     pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result<(), StepError> {
-        let message = self
-            .recorder
-            .redactor()
-            .scrub_text(refusal.message.clone())
-            .into_inner();
-        let content = self.recorder.payload(&message)?;
+        // The message quotes what the model asked for; what the model reads next is what the log holds.
+        let message = self.recorder.redactor().scrub_text(refusal.message.clone());
+        let content = self.recorder.payload(message.get())?;
         let observation = Observation {
             kind: ObservationKind::ToolOutput,
             phase: Phase::After,
@@ -232,7 +229,7 @@ impl Session {
             workspace: None,
         };
         self.recorder.record(Place::at(refusal.id), observation)?;
-        self.answer(refusal.id, message);
+        self.answer(refusal.id, message.into_inner());
         Ok(())
     }
 }

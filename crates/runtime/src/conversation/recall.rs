@@ -1,6 +1,6 @@
 //! Rebuilding a conversation from the log, bit by bit: every request's digest is computed again and must be the recorded one.
 
-use super::{Conversation, Message};
+use super::{Conversation, Message, extend_digest};
 use tracegate_core::{
     event::Event,
     fact::{
@@ -23,6 +23,16 @@ pub enum ConversationError {
         seq: Seq,
         /// Why.
         error: ArtifactError,
+    },
+    /// A request keeps more messages than the one before it had.
+    #[error("the request at event {seq} keeps {keep} messages of {before}")]
+    Keep {
+        /// The request.
+        seq: Seq,
+        /// How many it keeps.
+        keep: u64,
+        /// How many there were.
+        before: usize,
     },
     /// A request is not the one that was sent.
     #[error(
@@ -106,44 +116,53 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Replays one request: what it appended is the truth, whatever was gathered since the one before.
+    /// Replays one request and returns the context that it ended in: what it appended is the truth, whatever was gathered before it.
     fn resend(
         &mut self,
         seq: Seq,
         request: &ModelCompleteStarted,
         artifacts: &Artifacts,
-    ) -> Result<(), ConversationError> {
-        let keep = usize::try_from(request.keep).unwrap_or(usize::MAX);
-        self.messages.truncate(keep);
-        self.digests.truncate(keep);
+    ) -> Result<Option<Message>, ConversationError> {
+        let (keep, before) = (request.keep, self.messages.len());
+        let kept = usize::try_from(keep).ok().filter(|kept| *kept <= before);
+        let kept = kept.ok_or(ConversationError::Keep { seq, keep, before })?;
+        self.messages.truncate(kept);
+        self.digests.truncate(kept);
         self.notices.clear();
         let mut context = None;
         for record in &request.append {
-            let content = artifacts
-                .text(&record.content)
-                .map_err(|error| ConversationError::Artifact { seq, error })?;
-            let message = Message {
-                role: record.role,
-                content,
-                action: record.action,
-                calls: record.calls.clone(),
-            };
+            let content =
+                artifacts.text(&record.content).map_err(|error| ConversationError::Artifact { seq, error })?;
+            let message = Message { role: record.role, content, action: record.action, calls: record.calls.clone() };
             if let Some(before) = context.replace(message) {
                 self.push(before);
             }
         }
-        let found = context.map_or_else(
-            || self.digests.last().copied().unwrap_or_else(|| Digest::of(b"")),
-            |context| self.extend_digest(self.digests.last().copied(), &context),
+        let last = self.digests.last().copied();
+        let found = context.as_ref().map_or_else(
+            || last.unwrap_or_else(|| Digest::of(b"")),
+            |context| extend_digest(last, context),
         );
         self.sent = self.messages.len();
         if found != request.digest {
-            return Err(ConversationError::Mismatch {
-                seq,
-                found,
-                recorded: request.digest,
-            });
+            return Err(ConversationError::Mismatch { seq, found, recorded: request.digest });
         }
-        Ok(())
+        Ok(context)
     }
+}
+
+/// Puts together every request to the model that `events` record, oldest first, each with the context that it ended in.
+///
+/// # Errors
+/// The first request that the log and the artifacts do not give back bit by bit.
+pub fn rebuild(events: &[Event], artifacts: &Artifacts) -> Result<Vec<Vec<Message>>, ConversationError> {
+    let mut conversation = Conversation::default();
+    let mut requests = Vec::new();
+    for event in events {
+        if let Some(request) = ModelCompleteStarted::of(&event.fact) {
+            let context = conversation.resend(event.seq, request, artifacts)?;
+            requests.push(conversation.messages.iter().cloned().chain(context).collect());
+        }
+    }
+    Ok(requests)
 }
