@@ -78,7 +78,7 @@ fn a_case_of_ones_own_passes_fails_or_has_no_verdict() {
     };
     check("good", 0, "PASS ", |_| {});
     check("wrong-end", 20, "finalStatus", |case| {
-        case["expected"]["finalStatus"] = "failed".into()
+        case["expected"]["finalStatus"] = "failed".into();
     });
     check(
         "already-green",
@@ -89,7 +89,7 @@ fn a_case_of_ones_own_passes_fails_or_has_no_verdict() {
         },
     );
     check("red", 0, "PASS ", |case| {
-        case["workspace"]["expectRed"] = json!(["false"])
+        case["workspace"]["expectRed"] = json!(["false"]);
     });
     check("not-words", 21, "`expectRed` command", |case| {
         case["workspace"]["expectRed"] = json!(["false && true"]);

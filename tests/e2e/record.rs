@@ -45,11 +45,6 @@ impl Came {
     pub(crate) fn error(&self) -> Option<&str> {
         Some(self.done.as_ref()?.error.as_ref()?.kind.as_str())
     }
-
-    /// Returns the gate's reason code.
-    pub(crate) fn reason(&self) -> Option<&str> {
-        Some(self.review.as_ref()?.reason_code.as_str())
-    }
 }
 
 impl Record {

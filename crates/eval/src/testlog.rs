@@ -45,6 +45,7 @@ impl Log {
             actions: 0,
         };
         let started = run::RunStarted {
+            grants: Vec::new(),
             goal: Payload::short("修复失败测试，让 npm test 通过。"),
             agent: run::Agent {
                 name: "a".to_owned(),
@@ -53,6 +54,7 @@ impl Log {
             model: run::ModelInfo {
                 provider: "scripted".to_owned(),
                 name: "m".to_owned(),
+                script: None,
             },
             trace_id: TraceId::derive(&log.run),
             remote_parent: None,
@@ -81,6 +83,8 @@ impl Log {
         };
         log.push(started);
         log.push(run::SegmentStarted {
+            limits: None,
+            policy: None,
             pid: 1,
             version: "1".to_owned(),
             resumed_from: None,

@@ -151,7 +151,7 @@ impl Session {
         } = around;
         let (log, events, recovery) = LogWriter::resume(&dir, disk, store.artifacts(), world.pid())?;
         let state = RunState::fold(&events)?;
-        let (open, died) = (state.open_actions.clone(), state.ts);
+        let (open, died, was) = (state.open_actions.clone(), state.ts, state.status);
         let started = events
             .first()
             .and_then(|event| RunStarted::of(&event.fact))
@@ -202,6 +202,8 @@ impl Session {
                 Unfinished::Reply { reply, first }
             }
             Standing::Answered => Unfinished::Answer,
+            // A run that had already said how it ended was reopened: what was ruled before certifies nothing now.
+            Standing::Judged(_) if was != Status::Running => Unfinished::Answer,
             Standing::Judged(ruling) => Unfinished::Ruling(ruling),
             Standing::Unanswered => Unfinished::Step,
             Standing::BetweenSteps => Unfinished::Nothing,

@@ -21,7 +21,7 @@ use std::{
 };
 use tracegate::{
     config::default_settings,
-    conversation::{Message, RebuildError, rebuild},
+    conversation::{ConversationError, Message, rebuild},
     model::scripted::ScriptedModel,
     recorder::RecorderError,
     session::{Ending, StartError},
@@ -636,25 +636,25 @@ fn a_request_that_is_not_as_it_was_sent_is_refused() {
     assert!(change(&|_| {}).is_ok());
     assert!(matches!(
         change(&|data| data.keep += 9),
-        Err(RebuildError::Keep { .. })
+        Err(ConversationError::Keep { .. })
     ));
     assert!(matches!(
         change(&|data| data.keep -= 1),
-        Err(RebuildError::Digest { .. })
+        Err(ConversationError::Mismatch { .. })
     ));
     assert!(matches!(
         change(&|data| data.append.swap(0, 1)),
-        Err(RebuildError::Digest { .. })
+        Err(ConversationError::Mismatch { .. })
     ));
     assert!(matches!(
         change(&|data| data.append[0].calls.clear()),
-        Err(RebuildError::Digest { .. })
+        Err(ConversationError::Mismatch { .. })
     ));
     // Without its artifacts the log cannot say what was asked.
     fs::remove_dir_all(rig.store.root().join("artifacts")).unwrap();
     assert!(matches!(
         rebuild(&rig.events(), artifacts),
-        Err(RebuildError::Artifact { .. })
+        Err(ConversationError::Artifact { .. })
     ));
 }
 

@@ -188,8 +188,7 @@ fn a_reader_of_a_replaced_file_sees_the_old_or_the_new_one() {
     let run = store
         .create_run(&"run_x_20261130_00000001".parse().unwrap())
         .unwrap();
-    let value =
-        |n: u64| json!({ "n": n, "filler": if n.is_multiple_of(2) { String::new() } else { "x".repeat(20_000) } });
+    let value = |n: u64| json!({ "n": n, "filler": if n.is_multiple_of(2) { String::new() } else { "x".repeat(20_000) } });
     let write = |n: u64| {
         let scrubbed = redactor().scrub_json(value(n));
         run.replace_json(&run.status(), &scrubbed).unwrap();

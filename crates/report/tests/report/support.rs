@@ -73,6 +73,7 @@ impl Log {
             actions: 0,
         };
         log.push(RunStarted {
+            grants: Vec::new(),
             goal: text(goal),
             agent: Agent {
                 name: "tracegate".to_owned(),
@@ -81,6 +82,7 @@ impl Log {
             model: ModelInfo {
                 provider: "scripted".to_owned(),
                 name: "seed-003".to_owned(),
+                script: None,
             },
             trace_id: TraceId::derive(&run_id()),
             remote_parent: None,
@@ -137,6 +139,8 @@ impl Log {
 
     fn segment_started(&mut self) {
         self.push(SegmentStarted {
+            limits: None,
+            policy: None,
             pid: 1,
             version: "0.1.0".to_owned(),
             resumed_from: None,

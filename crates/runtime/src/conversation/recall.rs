@@ -131,9 +131,15 @@ impl Conversation {
         self.notices.clear();
         let mut context = None;
         for record in &request.append {
-            let content =
-                artifacts.text(&record.content).map_err(|error| ConversationError::Artifact { seq, error })?;
-            let message = Message { role: record.role, content, action: record.action, calls: record.calls.clone() };
+            let content = artifacts
+                .text(&record.content)
+                .map_err(|error| ConversationError::Artifact { seq, error })?;
+            let message = Message {
+                role: record.role,
+                content,
+                action: record.action,
+                calls: record.calls.clone(),
+            };
             if let Some(before) = context.replace(message) {
                 self.push(before);
             }
@@ -145,7 +151,11 @@ impl Conversation {
         );
         self.sent = self.messages.len();
         if found != request.digest {
-            return Err(ConversationError::Mismatch { seq, found, recorded: request.digest });
+            return Err(ConversationError::Mismatch {
+                seq,
+                found,
+                recorded: request.digest,
+            });
         }
         Ok(context)
     }
