@@ -12,6 +12,7 @@ mod policy;
 mod print;
 mod progress;
 mod runs;
+mod signals;
 mod spans;
 
 use std::process::ExitCode;

@@ -8,7 +8,9 @@ use crate::{
     environment::Environment,
     failure::Failure,
     ingredients::{open_store, read_script},
-    policy, print, spans,
+    policy, print,
+    signals::Signals,
+    spans,
 };
 use std::{
     fs,
@@ -103,7 +105,15 @@ fn trial(
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Internal, format!("cannot start the runtime: {error}")))?;
-    let report = runtime.block_on(run_trial(&case, &bench));
+    let mut signals = Signals::watch(&runtime)?;
+    let report = runtime.block_on(async {
+        tokio::select! {
+            report = run_trial(&case, &bench) => Ok(report),
+            // The trial is dropped, and with it whatever it was running.
+            () = signals.next() => Err(Failure::new(Exit::Cancelled, format!("stopped in the case `{}`", case.id))
+                .help("no later case was run; the cut-off run shows as interrupted: tracegate runs list")),
+        }
+    })?;
     if let Some(dir) = report
         .run_id
         .as_ref()

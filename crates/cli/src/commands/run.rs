@@ -6,7 +6,9 @@ use crate::{
     environment::Environment,
     failure::Failure,
     ingredients::{Ingredients, gather},
-    print, spans,
+    print,
+    signals::Signals,
+    spans,
 };
 use serde_json::json;
 use std::{io::Read as _, path::Path};
@@ -133,6 +135,7 @@ fn block_on(session: Session, ingredients: &Ingredients) -> Result<Ending, Failu
         .build()
         .map_err(|error| Failure::new(Exit::Internal, format!("cannot start the runtime: {error}")))?;
     let cancel = Notify::new();
+    let mut signals = Signals::watch(&runtime)?;
     let parts = Parts {
         model: &ingredients.model,
         policy: &ingredients.policy.policy,
@@ -144,8 +147,7 @@ fn block_on(session: Session, ingredients: &Ingredients) -> Result<Ending, Failu
         loop {
             tokio::select! {
                 ending = &mut driving => return Ok(ending?),
-                // Waiting on the signal again lets a second one through while the first is being recorded.
-                Ok(()) = tokio::signal::ctrl_c() => cancel.notify_one(),
+                () = signals.next() => cancel.notify_one(),
             }
         }
     })
