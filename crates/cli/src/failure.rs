@@ -6,6 +6,10 @@ use tracegate::{recorder::RecorderError, session::StartError};
 use tracegate_core::stop::Exit;
 use tracegate_store::{LogError, StoreError};
 
+/// What to do when a run stopped because it could not be recorded.
+const RECORDER_HELP: &str = "the run stopped there; make room or name another store with --store DIR, and run it again. \
+                             What was recorded: tracegate show @last";
+
 /// A command that could not be done.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -65,12 +69,16 @@ impl From<StoreError> for Failure {
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Damaged { .. } | LogError::Newer { .. } => Self::new(Exit::Integrity, error),
+            LogError::Damaged { .. } => Self::new(Exit::Integrity, error)
+                .help("tracegate show RUN prints what comes before the damage"),
+            LogError::Newer { .. } => {
+                Self::new(Exit::Integrity, error).help("use the version of tracegate that wrote it")
+            }
             LogError::Io { doing: "open", .. } => {
                 Self::new(Exit::NotFound, error).help("tracegate runs list")
             }
             LogError::Lock(_) | LogError::Io { .. } | LogError::TooLong { .. } => {
-                Self::new(Exit::RecorderFailed, error)
+                Self::new(Exit::RecorderFailed, error).help(RECORDER_HELP)
             }
         }
     }
@@ -82,7 +90,7 @@ impl From<RecorderError> for Failure {
             RecorderError::Log(error) => error.into(),
             RecorderError::Store(error) => error.into(),
             RecorderError::Artifact(_) | RecorderError::Violation(_) | RecorderError::Scrub(_) => {
-                Self::new(Exit::RecorderFailed, error)
+                Self::new(Exit::RecorderFailed, error).help(RECORDER_HELP)
             }
         }
     }

@@ -41,6 +41,7 @@ pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) ->
                 .count()
                 + 1;
             Failure::usage(format!("{name}:{line}:1: the file is not UTF-8"))
+                .help("nothing was run; save the file as UTF-8")
         })?;
         // Recorded by its whole path, so that a resume finds it from anywhere.
         paths.push(dir.join(file).display().to_string());

@@ -80,7 +80,8 @@ fn resolve(environment: &Environment, store: &Path, name: &str) -> Result<(Store
                 "`{name}` is the beginning of {} runs: {}",
                 several.len(),
                 ids.join(", ")
-            )))
+            ))
+            .help("type more of it, or @last"))
         }
     }
 }
@@ -114,6 +115,7 @@ fn by_path(environment: &Environment, name: &str) -> Result<(Store, RunDir), Fai
             Exit::NotFound,
             format!("`{name}` is not the directory or log of a run"),
         )
+        .help("tracegate runs list")
     };
     let path = environment.dir.join(name);
     let path = if path.file_name().is_some_and(|file| file == "events.jsonl") {
@@ -122,6 +124,14 @@ fn by_path(environment: &Environment, name: &str) -> Result<(Store, RunDir), Fai
         path
     };
     let path = path.canonicalize().map_err(|_| missing())?;
+    // Nearly every name could be a run's id; a run's directory lies in `runs` and holds a log.
+    let lies_in_runs = path
+        .parent()
+        .and_then(Path::file_name)
+        .is_some_and(|name| name == "runs");
+    if !lies_in_runs || !path.join("events.jsonl").is_file() {
+        return Err(missing());
+    }
     let id: RunId = path
         .file_name()
         .and_then(|name| name.to_str()?.parse().ok())

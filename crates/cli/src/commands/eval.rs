@@ -144,8 +144,9 @@ fn allow_writes<'a>(file: &Path, case: &'a Case) -> Result<Option<&'a str>, Fail
 
 fn read_case(file: &Path) -> Result<Case, Failure> {
     let name = file.display().to_string();
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format!("cannot read case `{name}`: {error}")))?;
+    let text = fs::read_to_string(file).map_err(|error| {
+        Failure::usage(format!("cannot read case `{name}`: {error}")).help("no case was run")
+    })?;
     Case::parse(&name, &text).map_err(|error| {
         let failure = Failure::usage(&error);
         match error.help() {
@@ -178,7 +179,8 @@ fn case_files(environment: &Environment, paths: &[PathBuf]) -> Result<Vec<PathBu
             return Err(Failure::new(
                 Exit::NotFound,
                 format!("there is no case at `{}`", path.display()),
-            ));
+            )
+            .help("name case files or directories of them: tracegate eval run evals/"));
         }
     }
     files.sort_unstable();

@@ -70,6 +70,7 @@ fn write(environment: &Environment, global: &Global, args: &Export) -> Outcome {
             Exit::Internal,
             format!("cannot write `{}`: {error}", output.display()),
         )
+        .help("name a file in a directory that exists, or leave --output away")
     })?;
     Ok(Exit::Ok)
 }

@@ -77,9 +77,10 @@ pub(crate) fn print_ending(
 /// Reads what the user typed `-` for.
 pub(crate) fn read_text(what: &str) -> Result<String, Failure> {
     let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| Failure::usage(format!("cannot read {what} from standard input: {error}")))?;
+    std::io::stdin().read_to_string(&mut text).map_err(|error| {
+        Failure::usage(format!("cannot read {what} from standard input: {error}"))
+            .help("it is UTF-8 text: echo \"Fix the failing tests\" | tracegate run - --script FILE")
+    })?;
     Ok(text.trim().to_owned())
 }
 
@@ -174,6 +175,17 @@ impl std::fmt::Display for Names {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Repeats the flags of a command that reads, so that the next one finds the same run.
+pub(crate) fn same_place(global: &Global) -> String {
+    let flags = [("--store", &global.store), ("--dir", &global.dir)];
+    let typed = flags
+        .into_iter()
+        .filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
+    typed
+        .map(|(flag, value)| format!(" {flag} {}", quote(&value.display().to_string())))
+        .collect()
 }
 
 /// Quotes a word for the shell, if it needs it.

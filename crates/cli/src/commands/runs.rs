@@ -1,7 +1,11 @@
 //! `tracegate runs list`: what was recorded here, newest first.
 
 use crate::{
-    Outcome, args::Global, commands::show::store_of, environment::Environment, ingredients, print, runs,
+    Outcome,
+    args::Global,
+    commands::{run::same_place, show::store_of},
+    environment::Environment,
+    ingredients, print, runs,
 };
 use serde_json::json;
 use tracegate_core::stop::Exit;
@@ -48,8 +52,10 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     } else if total == 0 {
         "no runs yet\nstart with: tracegate demo".to_owned()
     } else {
-        lines.push(format!("{total} runs\nshow one: tracegate show @last"));
-        lines.join("\n")
+        lines.push(format!("{total} runs
+show one: tracegate show @last{}", same_place(global)));
+        lines.join("
+")
     };
     print::answer(&redactor.scrub_text(text));
     Ok(if total == 0 { Exit::Nothing } else { Exit::Ok })

@@ -3,7 +3,7 @@
 use crate::{
     Outcome,
     args::{Global, Show},
-    commands::run::view,
+    commands::run::{quote, same_place, view},
     environment::Environment,
     ingredients, print, runs,
 };
@@ -25,10 +25,11 @@ pub(crate) fn show(environment: &Environment, global: &Global, args: &Show) -> O
     } else {
         let width = Width::new(environment.columns);
         format!(
-            "{}\n{}\nwhy: tracegate explain {}",
+            "{}\n{}\nwhy: tracegate explain {}{}",
             summary::render(&summary, width),
             evidence::render(&rows, width),
-            args.run
+            quote(&args.run),
+            same_place(global)
         )
     };
     print::answer(&redactor.scrub_text(text));
