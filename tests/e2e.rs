@@ -8,6 +8,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stderr,
     reason = "a part of a test may panic, inside and outside of test functions"
 )]
 

@@ -12,7 +12,7 @@ const REPAIR: &str = "Fix the failing tests.";
 
 /// Runs to an end and compares how the command, the log, the files and the answer say it.
 #[track_caller]
-fn check(goal: &str, replies: &[Value], more: &[&str], stop: StopReason, evidence: &str) -> Record {
+fn check(goal: &str, replies: &[Value], more: &[&str], stop: StopReason, evidence: &str) -> (Place, Record) {
     let place = Place::new();
     let code = i32::from(stop.exit().code());
     let (said, record) = place.recorded(goal, replies, more, code);
@@ -39,14 +39,17 @@ fn check(goal: &str, replies: &[Value], more: &[&str], stop: StopReason, evidenc
     for command in ["show", "explain"] {
         let later = place.tracegate(&[command, "@last"]);
         assert_eq!((later.code, later.stderr.as_str()), (0, ""), "{later:?}");
-        assert!(later.stdout.contains(stop.as_str()), "{later:?}");
+        assert!(
+            command == "explain" || later.stdout.contains(stop.as_str()),
+            "{later:?}"
+        );
     }
-    record
+    (place, record)
 }
 
 #[test]
 fn an_answer_to_a_goal_without_tests_completes() {
-    let record = check(
+    let (_place, record) = check(
         QUESTION,
         &[answers("milk")],
         &[],
@@ -58,7 +61,7 @@ fn an_answer_to_a_goal_without_tests_completes() {
 
 #[test]
 fn an_answer_without_the_tests_that_the_goal_asks_for_is_rejected() {
-    let record = check(REPAIR, &[answers("fixed")], &[], StopReason::ValidationFailed, "");
+    let (_place, record) = check(REPAIR, &[answers("fixed")], &[], StopReason::ValidationFailed, "");
     assert_eq!(record.json("status.json")["claim"], "fixed");
 }
 
@@ -83,7 +86,7 @@ fn an_answer_is_sent_back_as_often_as_was_asked_for() {
 #[test]
 fn a_limit_of_steps_without_an_answer_is_a_limit() {
     let look = acts([call("list_files", json!({}))]);
-    let record = check(
+    let (_place, record) = check(
         QUESTION,
         &[look.clone(), look.clone(), look],
         &["--max-steps", "2"],
@@ -111,7 +114,7 @@ fn an_answer_at_the_last_step_is_judged_as_an_answer() {
 fn the_same_refused_action_three_times_running_ends_the_run() {
     let out = acts([call("read_file", json!({ "path": "../secret" }))]);
     let replies = [out.clone(), out.clone(), out.clone(), answers("never reached")];
-    let record = check(
+    let (_place, record) = check(
         QUESTION,
         &replies,
         &[],
@@ -175,7 +178,7 @@ fn a_model_without_a_reply_ends_the_run() {
         "neither text nor tool calls",
     );
     let many: Vec<Value> = (0..65).map(|_| call("list_files", json!({}))).collect();
-    let record = check(QUESTION, &[acts(many)], &[], StopReason::ModelError, "65 actions");
+    let (_place, record) = check(QUESTION, &[acts(many)], &[], StopReason::ModelError, "65 actions");
     assert_eq!(record.state.actions, 0);
 }
 
@@ -216,4 +219,41 @@ fn a_log_that_cannot_be_written_any_more_stops_the_run_loudly() {
     );
     let later = place.tracegate(&["show", "@last"]);
     assert_eq!(later.code, 0, "{later:?}");
+}
+
+#[test]
+fn a_workspace_that_vanishes_is_a_tool_error() {
+    let place = Place::new();
+    place.file("vanish.sh", "mv ../workspace ../moved\n");
+    let replies = [acts([shell("sh vanish.sh")]), answers("never reached")];
+    let (_, record) = place.recorded(QUESTION, &replies, &[], 11);
+    assert_eq!(record.ended(), (Status::Failed, Some(StopReason::ToolError)));
+    let told = record.json("status.json")["evidence"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(told.contains("the workspace cannot be read"), "{told}");
+    assert_eq!(record.actions()[0].outcome, "unknown");
+}
+
+#[test]
+fn every_durability_records_the_same_events() {
+    let types = |durability: &str| {
+        let place = Place::new();
+        let look = acts([
+            call("read_file", json!({ "path": "notes.txt" })),
+            shell("cat notes.txt"),
+        ]);
+        let more = ["--durability", durability, "--quiet"];
+        let (said, record) = place.recorded(QUESTION, &[look, answers("milk")], &more, 0);
+        assert_eq!(said.stderr, "", "quiet is quiet");
+        record
+            .types()
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let step = types("step");
+    assert_eq!(types("event"), step);
+    assert_eq!(types("kill"), step);
 }

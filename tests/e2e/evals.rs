@@ -1,8 +1,13 @@
 //! `eval run`: the shipped case passes with its recorded replies, fails by name where it must, and a case that proves nothing is no pass.
 
 use crate::e2e::place::{Place, QUESTION, answers, repository};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::fs;
+use std::{
+    fs,
+    io::Read as _,
+    time::{Duration, Instant},
+};
 
 /// Writes a case about a fixture of the test and returns its path.
 fn case(place: &Place, name: &str, change: impl FnOnce(&mut Value)) -> String {
@@ -47,7 +52,7 @@ fn the_shipped_case_fails_by_name_without_linked_tests() {
     assert_eq!(said.code, 20, "{said:?}");
     let json = said.json();
     let case = &json["cases"][0];
-    let failing: Vec<&str> = case["assertions"]
+    let failing: Vec<&str> = case["results"]
         .as_array()
         .unwrap()
         .iter()
@@ -57,8 +62,8 @@ fn the_shipped_case_fails_by_name_without_linked_tests() {
     assert_eq!(
         failing,
         [
-            "mustReadFiles: src/math.test.ts",
-            "commandsPass: npm test",
+            "mustReadFiles:src/math.test.ts",
+            "commandsPass:npm test",
             "finalStatus"
         ]
     );
@@ -131,4 +136,34 @@ fn a_case_that_does_not_parse_is_named_with_its_place_and_nothing_is_run() {
     place
         .tracegate(&["eval", "run", &broken, "--cassette", "../absent.jsonl"])
         .refuses(2, "cannot read script", "name a cassette");
+}
+
+#[test]
+fn a_signal_stops_an_eval_and_everything_that_it_started() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    assert!(place.program("mkfifo").arg(&pipe).status().unwrap().success());
+    let path = case(&place, "slow", |case| {
+        case["workspace"]["expectRed"] = json!(["sh wait.sh"]);
+    });
+    // Both processes hold the pipe open: it ends when the last of them is gone.
+    let script = format!("exec 3>{}\nsleep 30 &\necho begun >&3\nwait\n", pipe.display());
+    fs::write(place.path("fixture/wait.sh"), script).unwrap();
+    let began = Instant::now();
+    let child = place.command(&["eval", "run", &path]).spawn().unwrap();
+    let mut pipe = fs::File::open(pipe).unwrap();
+    pipe.read_exact(&mut [0; 6]).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let output = child.wait_with_output().unwrap();
+    pipe.read_to_end(&mut Vec::new()).unwrap();
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "the group outlived its eval"
+    );
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("error: stopped in the case `slow`\nhelp: "),
+        "{told}"
+    );
 }

@@ -1,6 +1,7 @@
 //! What can be wrong with what was typed and with the files that it names: each is said with its place, and nothing is run.
 
-use crate::e2e::place::{Place, QUESTION, answers, binary, said};
+use crate::e2e::place::{Place, QUESTION, acts, answers, binary, call, said};
+use serde_json::json;
 use std::{fs, io::Write as _, process::Stdio};
 
 /// Checks that a run with `more` arguments is refused and leaves no run behind.
@@ -117,6 +118,34 @@ fn a_goal_can_come_from_standard_input() {
 }
 
 #[test]
+fn a_goal_may_be_long_but_must_be_text() {
+    let place = Place::new();
+    place.script(&[answers("milk")]);
+    let with = |goal: &[u8]| {
+        let mut child = place
+            .command(&Place::run_args("-", &[]))
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(goal).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = with(b"caf\xe9");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("cannot read the goal") && told.contains("help: a goal is UTF-8 text"),
+        "{told}"
+    );
+    let goal = "Say what src/notes.txt and docs/other.md hold, and `more`. ".repeat(20_000);
+    let output = with(goal.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record = place.last();
+    assert!(record.json("task.json")["goal"]["$ref"].is_string());
+    assert!(record.dir.id().as_str().len() < 100);
+}
+
+#[test]
 fn a_workspace_must_be_a_directory() {
     let place = Place::new();
     place.script(&[answers("milk")]);
@@ -154,10 +183,7 @@ fn wrong_arguments_are_a_usage_error_with_advice() {
         &["run", QUESTION, "--script", "x", "--max-steps", "0"],
         "--max-steps",
     );
-    check(
-        &["run", QUESTION, "--script", "x", "--max-steps", "-1"],
-        "--max-steps",
-    );
+    check(&["run", QUESTION, "--script", "x", "--max-steps", "-1"], "'-1'");
     check(
         &["run", QUESTION, "--script", "x", "--context-tests", "maybe"],
         "--context-tests",
@@ -190,8 +216,6 @@ fn a_workspace_that_is_read_only_fails_writes_and_nothing_else() {
         let mut command = place.program("unshare");
         said(command.args(["-m", "sh", "-c", script]).arg(binary()).args(args))
     };
-    use crate::e2e::place::{acts, call};
-    use serde_json::json;
     place.script(&[
         acts([
             call("read_file", json!({ "path": "notes.txt" })),

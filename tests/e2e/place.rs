@@ -91,7 +91,9 @@ impl Said {
     reason = "calls are written with `json!` in place"
 )]
 pub(crate) fn call(tool: &str, input: Value) -> Value {
-    json!({ "name": tool, "input": input })
+    let mut call = json!({ "name": tool });
+    call["input"] = input;
+    call
 }
 
 /// A shell command.

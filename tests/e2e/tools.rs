@@ -6,6 +6,7 @@ use crate::e2e::{
 };
 use serde_json::{Value, json};
 use std::{fs, os::unix::fs::symlink};
+use tracegate_core::fact::Fact;
 
 /// Lets the model do `calls` in one reply and returns what came of them.
 #[track_caller]
@@ -73,10 +74,24 @@ fn whatever_the_model_sends_fits_into_the_log() {
         shell(&format!("no-such-program {long}")),
         shell(&format!("npm test {long}")),
         json!({ "name": "list_files", "id": long, "input": {} }),
+        shell(&format!("echo \'{}\'", "\"".repeat(4000))),
+        shell(&format!("no-such-program {}", "x".repeat(4000))),
     ];
     let (record, actions) = came(&place, rows.into());
     assert_eq!(place.read("long.txt"), "short");
-    assert_eq!(actions[7].done.as_ref().unwrap().exit_code, Some(0));
+    for action in &actions[7..11] {
+        assert_eq!(action.outcome, "failed");
+        assert!(
+            action
+                .text
+                .contains("more than 4096: write it to a file and run that"),
+            "{}",
+            action.text
+        );
+    }
+    assert_eq!(actions[11].outcome, "ok");
+    assert_eq!(actions[12].outcome, "ok", "{}", actions[12].text);
+    assert_eq!(actions[13].done.as_ref().unwrap().exit_code, Some(127));
     let longest = record.text().lines().map(str::len).max().unwrap();
     assert!(longest <= 64 * 1024, "{longest}");
 }
@@ -88,6 +103,59 @@ fn a_reply_may_be_as_long_and_odd_as_it_likes() {
     let reply = json!({ "reply": { "text": long, "reasoning": long, "finish_reason": long } });
     let (_, record) = place.recorded(QUESTION, &[reply], &[], 0);
     assert!(record.text().lines().all(|line| line.len() <= 64 * 1024));
+}
+
+#[test]
+fn the_results_of_sixty_four_actions_fit_into_the_next_request() {
+    let place = Place::new();
+    place.file("quotes.txt", "\"".repeat(510));
+    place.file("controls.txt", "\u{1}".repeat(300));
+    let calls: Vec<Value> = (0..64)
+        .map(|index| {
+            let name = if index % 2 == 0 {
+                "quotes.txt"
+            } else {
+                "controls.txt"
+            };
+            call("read_file", json!({ "path": name }))
+        })
+        .collect();
+    let (_, actions) = came(&place, calls);
+    assert!(actions.iter().all(|action| action.outcome == "ok"));
+}
+
+#[test]
+fn thousands_of_changed_files_fit_into_the_log() {
+    let place = Place::new();
+    let name = "n".repeat(200);
+    place.file(
+        "many.sh",
+        format!("i=0\nwhile [ $i -lt 3000 ]; do echo $i > {name}$i.txt; i=$((i+1)); done\n"),
+    );
+    let look = call("list_files", json!({}));
+    let replies = [
+        acts([shell("sh many.sh")]),
+        acts([shell("rm -r .")]),
+        acts([look]),
+        answers("done"),
+    ];
+    let (_, record) = place.recorded(QUESTION, &replies, &[], 0);
+    let actions = record.actions();
+    assert_eq!(actions[0].outcome, "ok");
+    let listed = actions[0].done.as_ref().unwrap().side_effects.len();
+    assert!((20..3000).contains(&listed), "{listed}");
+    let totals: Vec<u64> = record
+        .events
+        .iter()
+        .filter_map(|event| {
+            if let Fact::Observation(data) = &event.fact {
+                data.workspace.as_ref().map(|workspace| workspace.changed_total)
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert!(totals.contains(&3000), "{totals:?}");
 }
 
 #[test]
@@ -210,7 +278,7 @@ fn sixty_four_actions_in_one_reply_are_done() {
 #[test]
 fn a_placeholder_is_never_written_over_the_secret_that_it_stands_for() {
     let place = Place::new();
-    let placeholder = format!("[{}:env:1a2b3c]", "REDACTED");
+    let placeholder = format!("[{}:known-value:1a2b3c]", "REDACTED");
     place.file("settings.txt", "user = me\n");
     let calls = vec![
         call(
