@@ -52,10 +52,15 @@ pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, jso
     } else if total == 0 {
         "no runs yet\nstart with: tracegate demo".to_owned()
     } else {
-        lines.push(format!("{total} runs
-show one: tracegate show @last{}", same_place(global)));
-        lines.join("
-")
+        lines.push(format!(
+            "{total} runs
+show one: tracegate show @last{}",
+            same_place(global)
+        ));
+        lines.join(
+            "
+",
+        )
     };
     print::answer(&redactor.scrub_text(text));
     Ok(if total == 0 { Exit::Nothing } else { Exit::Ok })
