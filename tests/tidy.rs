@@ -27,11 +27,17 @@ impl Source {
     }
 }
 
+/// The folders of the crates.
+fn members() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("crates")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.join("Cargo.toml").exists()).collect()
+}
+
 /// Every Rust file of the workspace: sources and tests of the crates, and this member.
 fn sources() -> Vec<Source> {
     let mut paths = Vec::new();
-    for member in std::fs::read_dir(root().join("crates")).unwrap() {
-        let member = member.unwrap().path();
+    for member in members() {
         for folder in ["src", "tests", "benches", "examples"] {
             rust_files(&member.join(folder), &mut paths);
         }

@@ -1,5 +1,6 @@
 //! Who may depend on whom, as cargo sees it, and on what else; and that every dependency has its reason.
 
+use super::members;
 use crate::support::root;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,8 +145,8 @@ fn every_dependency_has_its_reason() {
 
 #[test]
 fn versions_live_in_the_root_alone() {
-    for member in std::fs::read_dir(root().join("crates")).unwrap() {
-        let path = member.unwrap().path().join("Cargo.toml");
+    for member in members() {
+        let path = member.join("Cargo.toml");
         let manifest = std::fs::read_to_string(&path).unwrap();
         let own = manifest
             .lines()

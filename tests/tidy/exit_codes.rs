@@ -4,26 +4,26 @@ use crate::support::{root, stdout, tracegate, updates};
 use regex::Regex;
 use tracegate_core::stop::Exit;
 
-/// Stands before and after the table in the README.
+/// Stands before the table in the README.
 const MARK: &str = "<!-- exit-codes -->";
+/// Stands after it.
+const END: &str = "<!-- /exit-codes -->";
 
 /// The table as Markdown, from mark to mark.
 fn markdown() -> String {
     let rows = Exit::ALL.iter().map(|exit| {
         let (code, name, when) = exit.row();
-        let names: Vec<String> = name.split(", ").map(|name| format!("`{name}`")).collect();
-        format!("| {code} | {} | {when} |\n", names.join(", "))
+        format!("| {code} | {name} | {when} |\n")
     });
     let rows: String = rows.collect();
-    format!("{MARK}\n| code | name | when |\n|---|---|---|\n{rows}{MARK}")
+    format!("{MARK}\n| code | name | when |\n|---|---|---|\n{rows}{END}")
 }
 
-/// What stands in `text` from the first mark to the second, marks included.
+/// What stands in `text` from mark to mark, marks included.
 fn marked(text: &str) -> Option<&str> {
     let start = text.find(MARK)?;
-    let inside = start + MARK.len();
-    let end = inside + text.get(inside..)?.find(MARK)? + MARK.len();
-    text.get(start..end)
+    let (table, _) = text.get(start..)?.split_once(END)?;
+    text.get(start..start + table.len() + END.len())
 }
 
 #[test]
@@ -57,8 +57,9 @@ fn help_shows_every_exit_code() {
 fn the_readme_shows_every_exit_code() {
     let path = root().join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("README.md: {error}"));
-    let table = marked(&readme)
-        .unwrap_or_else(|| panic!("README.md has `{MARK}` before and after its table of exit codes"));
+    let table = marked(&readme).unwrap_or_else(|| {
+        panic!("README.md has `{MARK}` before its table of exit codes and `{END}` after it")
+    });
     if updates() {
         std::fs::write(&path, readme.replace(table, &markdown())).unwrap();
         return;
@@ -68,7 +69,7 @@ fn the_readme_shows_every_exit_code() {
 
 #[test]
 fn a_table_is_found_between_its_marks() {
-    let readme = format!("# x\n\n{}\n\nrest {MARK}\n", markdown());
+    let readme = format!("# x\n\n{}\n\nrest {END}\n", markdown());
     assert_eq!(marked(&readme), Some(markdown().as_str()));
     assert_eq!(marked(&format!("{MARK} no end")), None);
 }

@@ -2,9 +2,9 @@
 //!
 //! What goes: times and durations, the segment's number, the process id, token counts and byte counts (they follow from texts that
 //! hold durations). What is renamed in the order of its first appearance, so that equal things stay recognisable as equal: ids that
-//! derive from the run's id, the host's id, digests, redaction tags. What is renamed for good: the workspace and the policy files,
-//! wherever they lie. In what commands put out, durations, thread ids, build hashes and temporary paths are renamed too; everything
-//! else of it stays, because it is evidence.
+//! derive from the run's id, the host's id, digests, redaction tags. What is renamed for good: the workspace, the policy files and the
+//! script of a scripted model, wherever they lie. In what commands put out, durations, thread ids, build hashes and temporary paths
+//! are renamed too; everything else of it stays, because it is evidence.
 //!
 //! What an interruption adds to a log (another segment, healed spans, pairs that were begun again) is kept: whoever compares an
 //! interrupted run says first which of it belongs to the interruption.
@@ -112,6 +112,10 @@ impl Names {
                 names
                     .paths
                     .push((started.workspace.clone(), "<workspace>".to_owned()));
+                let script = started.model.script.iter();
+                names
+                    .paths
+                    .extend(script.map(|file| (file.clone(), "<script>".to_owned())));
                 let files = (1..).zip(&started.policy.files);
                 names
                     .paths
