@@ -7,123 +7,19 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod moves;
 #[path = "recorded/mod.rs"]
 mod recorded;
 
-use proptest::prelude::*;
-use recorded::{BEGAN, Recording, digest, events, run, run_started};
+use moves::*;
+use recorded::{Recording, digest, run, run_started};
 use serde_json::{Value, json};
 use tracegate_core::{
     event::Event,
-    fact::Fact,
-    ids::{ActionId, SegmentNo, Seq, SpanId, Timestamp},
+    ids::{ActionId, Seq, SpanId},
     state::{Progress, RunState, Violation},
     stop::{Status, StopReason},
 };
-
-fn push(log: &mut Recording, name: &str, data: &Value) {
-    log.push(name, data);
-}
-
-fn start(log: &mut Recording, kind: &'static str, data: Value) {
-    log.start(kind, data);
-}
-
-fn begin(log: &mut Recording) {
-    log.push("run.started", &run_started());
-    log.start("segment", json!({"pid": 1, "version": "0.1.0"}));
-}
-
-fn observe(log: &mut Recording) {
-    log.push("observation", &json!({"kind": "environment", "phase": "before"}));
-}
-
-fn ask_for(log: &mut Recording, action: u64) {
-    log.action = Some(action);
-    log.push(
-        "action",
-        &json!({"tool": "shell", "args": {}, "call_id": "c", "index": 0, "description": "shell"}),
-    );
-}
-
-fn review(log: &mut Recording, decision: &str) {
-    log.start("permission.review", json!({"tool": "shell"}));
-    log.finish(
-        json!({"tool": "shell", "decision": decision, "class": "shell", "reason_code": "rule", "rule": "user:x",
-        "reason": "", "effects": ["run x"], "digest": digest()}),
-    );
-}
-
-fn execute(log: &mut Recording) {
-    log.start(
-        "tool.execute",
-        json!({"tool": "shell", "risk": "shell", "args": {}, "command": "x"}),
-    );
-}
-
-fn executed(log: &mut Recording) {
-    log.finish(
-        json!({"outcome": "ok", "output": "", "output_chars": 0, "truncated": false, "duration_ms": 1,
-        "sideEffects": []}),
-    );
-}
-
-fn settle(log: &mut Recording) {
-    log.push(
-        "observation",
-        &json!({"kind": "tool_output", "phase": "after", "content": "", "outcome": "ok"}),
-    );
-    log.action = None;
-}
-
-fn request(log: &mut Recording) {
-    log.start(
-        "model.complete",
-        json!({"provider": "scripted", "model": "c", "keep": 0, "append": [], "digest": digest(), "tools_digest": digest()}),
-    );
-}
-
-fn rule(log: &mut Recording, ruling: &str) {
-    let outcome = if ruling == "complete" { "passed" } else { "failed" };
-    log.start("validation.review", json!({}));
-    log.finish(json!({"verdict": {"outcome": outcome, "armed": true, "reason": "last_test_passed", "alternatives": [],
-        "warnings": [], "evidence": [], "required": [], "explanation": "x"}, "ruling": ruling, "pushed_back": 0}));
-}
-
-fn end_segment(log: &mut Recording, status: &str, reason: &str) {
-    log.finish(json!({"status": status, "stop_reason": reason, "usage": {}}));
-}
-
-fn end_run(log: &mut Recording, status: &str, reason: &str) {
-    log.push(
-        "run.finished",
-        &json!({"status": status, "stop_reason": reason, "evidence": "", "steps": 1}),
-    );
-}
-
-fn ended(log: &mut Recording) {
-    begin(log);
-    end_segment(log, "failed", "max_steps");
-    end_run(log, "failed", "max_steps");
-}
-
-fn message(log: &mut Recording, kind: &str, question: Option<&str>) {
-    log.push(
-        "user.message",
-        &json!({"kind": kind, "content": "x", "question": question}),
-    );
-}
-
-fn verify(log: &mut Recording) {
-    log.push(
-        "verification.recorded",
-        &json!({"verifier": "v", "instance": 0, "passed": true, "reasoning": ""}),
-    );
-}
-
-fn status(log: &mut Recording, status: &str) {
-    log.push("status.changed", &json!({ "status": status }));
-}
 
 type Part = fn(&mut Recording);
 
@@ -673,78 +569,4 @@ fn the_recorded_run_folds_to_what_it_says() {
     assert_eq!(state.elapsed_ms(), state.seq.0 - 1);
     let json = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<RunState>(&json).unwrap(), state);
-}
-
-/// One event of each kind that matters to the fold, and a few that do not.
-fn templates() -> Vec<Fact> {
-    let mut log = Recording::new();
-    begin(&mut log);
-    observe(&mut log);
-    ask_for(&mut log, 1);
-    review(&mut log, "allow");
-    review(&mut log, "deny");
-    execute(&mut log);
-    executed(&mut log);
-    settle(&mut log);
-    request(&mut log);
-    log.push("user.question", &json!({"question": "q1", "text": "?"}));
-    for kind in ["task", "answer", "retry_feedback"] {
-        message(&mut log, kind, Some("q1"));
-    }
-    for ruling in ["complete", "push_back", "fail"] {
-        rule(&mut log, ruling);
-    }
-    for after in ["running", "completed", "failed", "waiting_for_user"] {
-        status(&mut log, after);
-    }
-    verify(&mut log);
-    log.push("moon.rose", &json!({}));
-    log.push(
-        "agent.step.finished",
-        &json!({"healed": true, "end_ts": "2026-11-30T12:00:00Z", "error": {"type": "process_killed"}}),
-    );
-    end_run(&mut log, "completed", "completed");
-    end_run(&mut log, "failed", "max_steps");
-    let recorded = events().into_iter().map(|event| event.fact);
-    log.events
-        .into_iter()
-        .map(|event| event.fact)
-        .chain(recorded)
-        .collect()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-
-    #[test]
-    fn no_sequence_of_events_panics_and_a_refused_one_changes_nothing(
-        picks in proptest::collection::vec((any::<u16>(), 0_u64..4, 0_u8..6, 0_u8..6, 0_u8..12), 1..120)
-    ) {
-        let templates = templates();
-        let span = |pick: u8| (pick > 0).then(|| SpanId::from_bytes([pick; 8]));
-        let mut log = Recording::new();
-        begin(&mut log);
-        let mut kept = log.events;
-        kept[1].span = span(1);
-        let mut state = RunState::fold(&kept).unwrap();
-        for (pick, action, at, parent, skip) in picks {
-            let fact = templates[usize::from(pick) % templates.len()].clone();
-            let seq = Seq(state.seq.0 + u64::from(skip != 0));
-            let mut event = Event::new(&run(), seq, SegmentNo(1), Timestamp(BEGAN + seq.0), seq.0, fact);
-            event.action = (action > 0).then_some(ActionId(if skip > 6 { state.actions + 1 } else { action }));
-            event.span = span(at);
-            event.parent = span(parent);
-            let before = state.clone();
-            match state.apply(&event) {
-                Ok(()) => kept.push(event),
-                Err(_) => prop_assert_eq!(&state, &before),
-            }
-            prop_assert!(state.open_actions.keys().all(|id| id.0 >= 1 && id.0 <= state.actions));
-            prop_assert_eq!(state.seq, Seq(kept.len() as u64));
-        }
-        // Live equals resumed, from the events and from the cache.
-        prop_assert_eq!(&RunState::fold(&kept).unwrap(), &state);
-        let json = serde_json::to_string(&state).unwrap();
-        prop_assert_eq!(&serde_json::from_str::<RunState>(&json).unwrap(), &state);
-    }
 }

@@ -27,8 +27,38 @@ pub struct PendingAction {
 ///
 /// INVARIANT: only [`review`] makes one, so whoever holds one knows that the policy permitted exactly this request.
 ///
+/// Anybody can put together an action that waits for a ruling, nobody one that has passed:
+///
+/// ```no_run
+/// let pending = tracegate::gate::PendingAction { id: todo!(), request: todo!() };
+/// ```
+///
 /// ```compile_fail
 /// let forged = tracegate::gate::PermittedAction { id: todo!(), request: todo!(), class: todo!(), masks: todo!() };
+/// ```
+///
+/// Only what has passed is executed, once:
+///
+/// ```
+/// use tracegate::{gate::PermittedAction, session::Session, tools};
+/// async fn run(session: &mut Session, action: PermittedAction) {
+///     tools::execute(session, action).await.ok();
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use tracegate::{gate::PendingAction, session::Session, tools};
+/// async fn run(session: &mut Session, action: PendingAction) {
+///     tools::execute(session, action).await.ok();
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use tracegate::{gate::PermittedAction, session::Session, tools};
+/// async fn run(session: &mut Session, action: PermittedAction) {
+///     tools::execute(session, action).await.ok();
+///     tools::execute(session, action).await.ok();
+/// }
 /// ```
 #[derive(Debug)]
 pub struct PermittedAction {

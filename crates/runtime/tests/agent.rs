@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test stops at the first surprise"
+    clippy::wildcard_enum_match_arm,
+    reason = "a test stops at the first surprise and picks the facts that it is about"
 )]
 #![expect(
     clippy::disallowed_methods,
@@ -12,7 +13,7 @@
 
 mod rig;
 
-use rig::{Did, Rig, answer, block_on, calls, lines, names, policy_with, program};
+use rig::{Did, Rig, answer, block_on, calls, fix, lines, names, policy_with, program, pytest, repair};
 use serde_json::json;
 use std::{
     fs,
@@ -21,7 +22,7 @@ use std::{
 };
 use tracegate::{
     config::default_settings,
-    conversation::{ConversationError, Message, rebuild},
+    conversation::rebuild,
     model::scripted::ScriptedModel,
     recorder::RecorderError,
     session::{Ending, StartError},
@@ -31,7 +32,6 @@ use tracegate_core::{
     fact::{
         Fact,
         gate::Verb,
-        model::Role,
         run::{Durability, Limits},
         tool::{ObservationKind, Outcome, Phase},
         user::MessageKind,
@@ -41,27 +41,6 @@ use tracegate_core::{
     stop::StopReason,
 };
 use tracegate_store::{LogError, LogReader, LogWriter, RealDisk, Tail};
-
-fn pytest() -> (&'static str, serde_json::Value) {
-    ("shell_readonly", json!({"command": "pytest"}))
-}
-
-fn fix() -> (&'static str, serde_json::Value) {
-    (
-        "edit_text",
-        json!({"path": "app.py", "old": "41", "new": "42  # fixed"}),
-    )
-}
-
-fn repair() -> String {
-    [
-        calls(&[("read_file", json!({"path": "app.py"})), pytest()]),
-        calls(&[fix()]),
-        calls(&[pytest()]),
-        answer("Fixed."),
-    ]
-    .concat()
-}
 
 fn messages(events: &[Event], kind: MessageKind) -> Vec<String> {
     events
@@ -171,7 +150,7 @@ fn every_action_has_a_state_of_the_workspace_before_and_after_it() {
                 let changed = data.workspace.as_ref().map(|state| state.changed.clone());
                 match data.phase {
                     Phase::Before => {
-                        assert_eq!((data.kind, event.action), (ObservationKind::Environment, None))
+                        assert_eq!((data.kind, event.action), (ObservationKind::Environment, None));
                     }
                     Phase::After => changes.push((event.action.unwrap().0, changed)),
                     Phase::Notice => panic!("nobody notices anything here"),
@@ -329,7 +308,7 @@ fn a_log_that_fails_at_any_event_stops_the_run_and_still_verifies() {
     let fail = |at: usize| {
         let mut rig = Rig::new();
         rig.disk.fail_at = Some(at);
-        rig.disk.short = at % 2 == 0;
+        rig.disk.short = at.is_multiple_of(2);
         let error = match rig.try_run(&cassette) {
             Err(StartError::Recorder(error)) | Ok(Err(error)) => error,
             other => panic!("event {at} failed and the run went on: {other:?}"),
@@ -541,121 +520,6 @@ fn a_limit_of_a_command_is_an_observation_not_an_end() {
     let ending = rig.run(&[calls(&[sleep]), answer("It hangs.")].concat());
     assert_eq!(ending.stop_reason, StopReason::ValidationFailed);
     assert_eq!(outcomes(&rig.events()), [(1, Outcome::Timeout)]);
-}
-
-/// Every request as the log gives it back, checked against the digests recorded when they were sent.
-fn requests(rig: &Rig) -> Vec<Vec<Message>> {
-    let events = rig.events();
-    let rebuilt = rebuild(&events, rig.store.artifacts()).unwrap();
-    let sent = events
-        .iter()
-        .filter(|event| matches!(event.fact, Fact::ModelCompleteStarted(_)));
-    assert_eq!(rebuilt.len(), sent.count());
-    rebuilt
-}
-
-#[test]
-fn the_log_gives_back_what_the_model_was_asked() {
-    let rig = Rig::new();
-    rig.write("long.txt", &"a line that is long enough\n".repeat(2000));
-    let read = ("read_file", json!({"path": "long.txt"}));
-    rig.run(
-        &[
-            calls(&[read, pytest()]),
-            answer("Done."),
-            calls(&[fix(), pytest()]),
-            answer("Fixed."),
-        ]
-        .concat(),
-    );
-    let requests = requests(&rig);
-    assert_eq!(requests.len(), 4);
-    let roles = |request: &[Message]| request.iter().map(|message| message.role).collect::<Vec<_>>();
-    let (system, user, model, tool) = (Role::System, Role::User, Role::Assistant, Role::Tool);
-    assert_eq!(roles(&requests[0]), [system, user, user]);
-    assert_eq!(roles(&requests[1]), [system, user, model, tool, tool, user]);
-    assert_eq!(
-        roles(&requests[2]),
-        [system, user, model, tool, tool, model, user, user]
-    );
-    assert!(
-        requests[1][3].content.len() > 30_000,
-        "the result is whole, from the store"
-    );
-    assert_eq!(requests[0][1].content, "Fix app.py so that `pytest` passes");
-}
-
-#[test]
-fn what_was_asked_can_be_given_back_when_secrets_were_in_it() {
-    let mut rig = Rig::new();
-    let token = format!("gh{}_{}", 'p', "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8");
-    rig.config.goal = format!("Make `pytest` pass with {token}");
-    rig.write("keys.py", &format!("KEY = \"{token}\"\n"));
-    let rows = [
-        ("read_file", json!({"path": "keys.py"})),
-        (token.as_str(), json!({})),
-        ("read_file", json!({ token.as_str(): 1 })),
-        ("read_file", json!({ "path": format!("../{token}") })),
-        ("shell", json!({ "command": format!("touch {token}") })),
-        ("shell", json!({ "command": format!("pytest {token}") })),
-    ];
-    rig.run(
-        &[
-            calls(&rows),
-            calls(&[pytest()]),
-            answer(&format!("Done with {token}.")),
-        ]
-        .concat(),
-    );
-    let requests = requests(&rig);
-    for message in requests.iter().flatten() {
-        assert!(!message.content.contains(&token), "{}", message.content);
-    }
-    let log = String::from_utf8(rig.log_bytes()).unwrap();
-    assert!(!log.contains(&token));
-}
-
-#[test]
-fn a_request_that_is_not_as_it_was_sent_is_refused() {
-    let rig = Rig::new();
-    rig.run(&repair());
-    let artifacts = rig.store.artifacts();
-    let change = |change: &dyn Fn(&mut tracegate_core::fact::model::ModelCompleteStarted)| {
-        let mut events = rig.events();
-        let request = events
-            .iter_mut()
-            .filter_map(|event| match &mut event.fact {
-                Fact::ModelCompleteStarted(data) => Some(data),
-                _ => None,
-            })
-            .nth(1)
-            .unwrap();
-        change(request);
-        rebuild(&events, artifacts)
-    };
-    assert!(change(&|_| {}).is_ok());
-    assert!(matches!(
-        change(&|data| data.keep += 9),
-        Err(ConversationError::Keep { .. })
-    ));
-    assert!(matches!(
-        change(&|data| data.keep -= 1),
-        Err(ConversationError::Mismatch { .. })
-    ));
-    assert!(matches!(
-        change(&|data| data.append.swap(0, 1)),
-        Err(ConversationError::Mismatch { .. })
-    ));
-    assert!(matches!(
-        change(&|data| data.append[0].calls.clear()),
-        Err(ConversationError::Mismatch { .. })
-    ));
-    // Without its artifacts the log cannot say what was asked.
-    fs::remove_dir_all(rig.store.root().join("artifacts")).unwrap();
-    assert!(matches!(
-        rebuild(&rig.events(), artifacts),
-        Err(ConversationError::Artifact { .. })
-    ));
 }
 
 /// Counts the processes that carry the trace of `rig`'s run in their environment.

@@ -4,10 +4,12 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test stops at the first surprise"
+    clippy::wildcard_enum_match_arm,
+    reason = "a test stops at the first surprise and picks the facts that it is about"
 )]
 #![expect(clippy::disallowed_methods, reason = "a test prepares a workspace")]
 
+use serde_json::json;
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -283,6 +285,30 @@ pub(crate) fn calls(calls: &[(&str, serde_json::Value)]) -> String {
 /// One reply that is the answer.
 pub(crate) fn answer(text: &str) -> String {
     format!("{}\n", serde_json::json!({"reply": {"text": text}}))
+}
+
+/// Runs the tests.
+pub(crate) fn pytest() -> (&'static str, serde_json::Value) {
+    ("shell_readonly", json!({"command": "pytest"}))
+}
+
+/// Makes them green.
+pub(crate) fn fix() -> (&'static str, serde_json::Value) {
+    (
+        "edit_text",
+        json!({"path": "app.py", "old": "41", "new": "42  # fixed"}),
+    )
+}
+
+/// A run that looks, repairs, tests and answers.
+pub(crate) fn repair() -> String {
+    [
+        calls(&[("read_file", json!({"path": "app.py"})), pytest()]),
+        calls(&[fix()]),
+        calls(&[pytest()]),
+        answer("Fixed."),
+    ]
+    .concat()
 }
 
 /// A sink that remembers what it was told.
