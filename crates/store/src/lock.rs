@@ -32,7 +32,15 @@ pub enum LockError {
 /// Proof that this process alone writes to a run. The kernel gives the lock up when the process ends, however it ends.
 #[derive(Debug)]
 pub struct RunLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for RunLock {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a child that another thread is just starting holds a copy of the descriptor until
+        // its exec, and the lock with it. If unlocking fails, closing still gives it up a moment later.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl RunLock {
@@ -63,7 +71,7 @@ impl RunLock {
         file.set_len(0)
             .and_then(|()| writeln!(file, "{pid}"))
             .map_err(io)?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// Tells whether some process holds the lock at `path`.
