@@ -12,7 +12,7 @@ mod rig;
 use rig::{Rig, answer, calls, fix, pytest, repair};
 use serde_json::json;
 use std::fs;
-use tracegate::conversation::{Message, ConversationError, rebuild};
+use tracegate::conversation::{ConversationError, Message, rebuild};
 use tracegate_core::fact::{
     Fact,
     model::{ModelCompleteStarted, Role},
