@@ -9,7 +9,7 @@ use crate::{
     print,
     progress::Progress,
 };
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 use tracegate::{
     config::{RunConfig, default_limits, default_settings},
     live::{LiveSpans, NoLiveSpans},
@@ -92,8 +92,10 @@ pub(crate) fn gather(
     let model = read_script(environment, &how.script)?;
     let root = environment.store(global.store.as_deref(), &workspace);
     let (store, redactor) = open_store(environment, &root, &workspace)?;
+    let resource = crate::spans::resource(environment);
     let name = environment
         .var("OTEL_SERVICE_NAME")
+        .or_else(|| resource.get("service.name").map(String::as_str))
         .unwrap_or("tracegate")
         .to_owned();
     let config = RunConfig {
@@ -111,7 +113,7 @@ pub(crate) fn gather(
             version: VERSION.to_owned(),
         },
         join: environment.traceparent(),
-        resource: BTreeMap::new(),
+        resource,
         environment: environment.vars.clone(),
     };
     Ok(Ingredients {

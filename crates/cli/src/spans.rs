@@ -2,6 +2,7 @@
 
 use crate::{environment::Environment, failure::Failure, live::Bridged, print};
 use std::{
+    collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -23,6 +24,41 @@ const WAIT: Duration = Duration::from_secs(3);
 /// Decides where spans go, by flag and variables.
 pub(crate) fn endpoint(environment: &Environment, flag: Option<&str>) -> Result<Option<Endpoint>, Failure> {
     Endpoint::resolve(flag, &environment.vars).map_err(|error| Failure::usage(&error).help(error.help()))
+}
+
+/// Returns the attributes in `OTEL_RESOURCE_ATTRIBUTES`; an entry that is not `name=value` makes all of them void, as OpenTelemetry asks.
+pub(crate) fn resource(environment: &Environment) -> BTreeMap<String, String> {
+    environment
+        .var("OTEL_RESOURCE_ATTRIBUTES")
+        .and_then(parse_attributes)
+        .unwrap_or_default()
+}
+
+fn parse_attributes(text: &str) -> Option<BTreeMap<String, String>> {
+    let entries = text.split(',').filter(|entry| !entry.trim().is_empty());
+    entries
+        .map(|entry| {
+            let (name, value) = entry.split_once('=')?;
+            let name = decode(name.trim())?;
+            (!name.is_empty()).then_some((name, decode(value.trim())?))
+        })
+        .collect()
+}
+
+/// Undoes percent-encoding.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// Installs the live bridge and, with `TRACEGATE_LOG` set, log lines on standard error.
@@ -140,5 +176,30 @@ impl Sending {
             print::talk(&redactor.scrub_text(text));
         }
         (report.sent, report.pending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_decoded_or_void() {
+        let check = |text: &str, wanted: Option<&[(&str, &str)]>| {
+            let wanted = wanted.map(|pairs| {
+                let owned = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+                owned.collect::<BTreeMap<_, _>>()
+            });
+            assert_eq!(parse_attributes(text), wanted, "{text}");
+        };
+        check(
+            "deployment.environment=ci, team=a%2Cb%3D,",
+            Some(&[("deployment.environment", "ci"), ("team", "a,b=")]),
+        );
+        check("a=%E4%B8%AD", Some(&[("a", "中")]));
+        check("", Some(&[]));
+        for void in ["a", "=b", "a=%", "a=%zz", "a=%ff", "a=1,b"] {
+            check(void, None);
+        }
     }
 }

@@ -94,6 +94,7 @@ impl Log {
                 digest: digest(),
                 files: vec!["builtin".to_owned()],
             },
+            grants: Vec::new(),
             limits: Limits {
                 max_steps: 8,
                 max_tokens: None,
@@ -144,6 +145,8 @@ impl Log {
             pid: 1,
             version: "0.1.0".to_owned(),
             resumed_from: None,
+            limits: None,
+            policy: None,
         });
     }
 
@@ -447,9 +450,20 @@ pub(crate) fn exited(code: i32, output: &str, duration_ms: u64) -> ToolExecuteFi
 
 /// A test run: `trust` is `red`, `green` or `unknown`.
 pub(crate) fn tested(trust: &str, code: i32, named: &[&str], first: Option<&str>) -> ToolExecuteFinished {
+    let reason = match trust {
+        "red" => "failed",
+        "green" => "passed",
+        _ => "exit_code_masked",
+    };
     let record = json!({
-        "command": {"runner": "npm", "normalised": ["npm", "test"], "masked": false},
-        "reading": {"trust": trust, "passed": 0, "failed": 1, "named_files": named, "first_failure": first},
+        "command": {
+            "runner": "npm", "normalised": ["npm", "test"], "scope": "all", "masked": false, "zero_ok": false, "watch": false,
+            "detached": false, "shown": "whole", "dir": null, "also": [],
+        },
+        "reading": {
+            "trust": trust, "reason": reason, "passed": 0, "failed": 1, "skipped": 0, "named_files": named,
+            "first_failure": first,
+        },
     });
     ToolExecuteFinished {
         test: Some(serde_json::from_value::<TestRunRecord>(record).unwrap()),
@@ -459,7 +473,8 @@ pub(crate) fn tested(trust: &str, code: i32, named: &[&str], first: Option<&str>
 
 pub(crate) fn verdict(outcome: &str, armed: bool, reason: &str, explanation: &str) -> Verdict {
     let verdict = json!({
-        "outcome": outcome, "armed": armed, "reason": reason, "evidence": [], "explanation": explanation,
+        "outcome": outcome, "armed": armed, "reason": reason, "alternatives": [], "warnings": [], "evidence": [], "required": [],
+        "explanation": explanation,
     });
     serde_json::from_value(verdict).unwrap()
 }
