@@ -375,7 +375,12 @@ fn the_gate_s_own_reason_comes_before_a_red_run() {
         tested("red", 1, &[], None),
     );
     log.answer("done");
-    let judged = verdict("failed", true, "tests_deleted", "a.test.ts was removed");
+    let judged = verdict(
+        "failed",
+        true,
+        "required_command_failed",
+        "the goal names `npm run lint`, which was not run",
+    );
     log.judge(&judged, ValidationRuling::Fail, 2);
     log.finish(StopReason::ValidationFailed, Some("done"), "", Some(judged));
     let explained = attribution::explain(&log.view(), Holder::Nobody, Language::En);
@@ -387,7 +392,10 @@ fn the_gate_s_own_reason_comes_before_a_red_run() {
     assert_eq!(
         said,
         [
-            (Kind::DirectFailure, "tests_deleted: a.test.ts was removed"),
+            (
+                Kind::DirectFailure,
+                "required_command_failed: the goal names `npm run lint`, which was not run"
+            ),
             (
                 Kind::Observed,
                 "claimed while red; the gate caught it and had pushed back 2 of 2 times"
@@ -407,7 +415,7 @@ fn a_read_in_the_reply_that_also_writes_came_too_late() {
     log.end(read, ok("x", 1));
     log.end(write, wrote("a.ts", 1));
     log.answer("done");
-    let judged = verdict("passed", true, "trusted_green", "green");
+    let judged = verdict("passed", true, "last_test_passed", "green");
     log.finish(StopReason::Completed, None, "green", Some(judged));
     assert_eq!(fired(&log), [(Rule::R01, Kind::Observed, Confidence::Decided)]);
 }

@@ -96,7 +96,7 @@ pub(crate) fn fixed() -> Log {
     let judged = verdict(
         "passed",
         true,
-        "trusted_green",
+        "last_test_passed",
         "`npm test` passed after the last change",
     );
     log.judge(&judged, ValidationRuling::Complete, 0);

@@ -73,7 +73,6 @@ impl Log {
             actions: 0,
         };
         log.push(RunStarted {
-            grants: Vec::new(),
             goal: text(goal),
             agent: Agent {
                 name: "tracegate".to_owned(),
@@ -145,8 +144,6 @@ impl Log {
             pid: 1,
             version: "0.1.0".to_owned(),
             resumed_from: None,
-            limits: None,
-            policy: None,
         });
     }
 
