@@ -8,7 +8,6 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    clippy::print_stderr,
     reason = "a test stops at the first surprise, and corpus runners print their scores"
 )]
 

@@ -86,10 +86,6 @@ impl Said {
 }
 
 /// One call of a tool.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "calls are written with `json!` in place"
-)]
 pub(crate) fn call(tool: &str, input: Value) -> Value {
     let mut call = json!({ "name": tool });
     call["input"] = input;

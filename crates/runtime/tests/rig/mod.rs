@@ -344,7 +344,7 @@ pub(crate) struct Watched {
     /// Half of the record is written before the failure.
     pub(crate) short: bool,
     pub(crate) did: Arc<Mutex<Vec<(Did, bool)>>>,
-    appends: Arc<Mutex<usize>>,
+    pub appends: Arc<Mutex<usize>>,
 }
 
 #[derive(Debug)]
