@@ -1,4 +1,5 @@
 //! What the documentation promises about the format is what the code does: every event type is in `docs/events.md`, and its vector holds.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use serde_json::value::RawValue;
 use tracegate_core::{
