@@ -481,7 +481,7 @@ fn three_equal_refusals_running_end_the_run_and_other_actions_between_do_not() {
 }
 
 #[test]
-fn a_workspace_that_vanishes_is_a_tool_error_with_the_outcome_unknown() {
+fn a_workspace_that_vanishes_is_a_tool_error_and_what_was_done_is_recorded() {
     let rig = Rig::new();
     program(
         &rig.workspace().join("wreck"),
@@ -495,7 +495,7 @@ fn a_workspace_that_vanishes_is_a_tool_error_with_the_outcome_unknown() {
         .concat(),
     );
     assert_eq!(ending.stop_reason, StopReason::ToolError);
-    assert_eq!(outcomes(&rig.events()), [(1, Outcome::Unknown)]);
+    assert_eq!(outcomes(&rig.events()), [(1, Outcome::Ok)]);
     assert!(rig.state().open_spans.is_empty());
 }
 

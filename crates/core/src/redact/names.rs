@@ -324,6 +324,10 @@ fn separated_by_blank(scan: &mut Scan<'_>, word: usize, after: usize, found: &mu
     from += usize::from(matches!(scan.at(from), b'"' | b'\''));
     let end = scan.run_end(Set::Word, from);
     let text = scan.cut(from, end);
+    // In JSON text the option may end its string: what follows is punctuation of the document, not a value.
+    if matches!(text.first(), Some(b',' | b']' | b'}' | b')' | b':' | b';')) {
+        return;
+    }
     let secret = if netrc {
         text.len() >= 4 && !value::reference(text)
     } else {
