@@ -147,7 +147,7 @@ impl Fingerprint {
         self.files.get(path).copied()
     }
 
-    /// Returns what changed since `before`, by path, as far as an event can list it: [`listed`].
+    /// Returns what changed since `before`, by path, as far as an event can list it: `listed`.
     #[must_use]
     pub fn effects_since(&self, before: &Self) -> Vec<SideEffect> {
         // Two digests and the names of four fields.
