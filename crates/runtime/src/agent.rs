@@ -2,7 +2,7 @@
 
 use crate::{
     conversation::Message,
-    gate::{self, PendingAction, Ruling},
+    gate::{self, PendingAction, Rules, Ruling},
     model::{self, Model, ModelError, ModelReply, ToolCall},
     readiness,
     recorder::{Place, RecorderError, Span},
@@ -23,7 +23,7 @@ use tracegate_core::{
     redact::Redactor,
     stop::StopReason,
 };
-use tracegate_policy::{OnDeny, Policy};
+use tracegate_policy::OnDeny;
 
 /// A step cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +34,9 @@ pub enum StepError {
     /// The model gave nothing that could be used.
     #[error(transparent)]
     Model(ModelError),
+    /// The permission gate itself broke.
+    #[error("{0}")]
+    Gate(String),
     /// The workspace cannot be looked at.
     #[error("the workspace cannot be read: {0}")]
     Workspace(#[from] std::io::Error),
@@ -109,7 +112,7 @@ pub struct Parts<'a> {
     /// Gives replies.
     pub model: &'a dyn Model,
     /// Rules on actions.
-    pub policy: &'a Policy,
+    pub policy: &'a dyn Rules,
     /// Notified when a person stops the run; the step at work is dropped and what it began is recorded as cut off.
     pub cancel: &'a Notify,
 }
@@ -155,6 +158,7 @@ async fn turns(session: &mut Session, parts: &Parts<'_>) -> Result<(StopReason, 
             Ok(Turn::Judged(ValidationRuling::PushBack)) => validate::push_back(session)?,
             Err(StepError::Recorder(error)) => return Err(error),
             Err(error @ StepError::Model(_)) => return Ok((StopReason::ModelError, error.to_string())),
+            Err(error @ StepError::Gate(_)) => return Ok((StopReason::GateFailed, error.to_string())),
             Err(error @ StepError::Workspace(_)) => return Ok((StopReason::ToolError, error.to_string())),
         }
     }
@@ -217,7 +221,10 @@ async fn step(session: &mut Session, parts: &Parts<'_>, cut: Cut) -> Result<Did,
 }
 
 /// Says why the run must stop here, if it must.
-fn stop_check(session: &mut Session, policy: &Policy) -> Result<Option<(StopReason, String)>, RecorderError> {
+fn stop_check(
+    session: &mut Session,
+    policy: &dyn Rules,
+) -> Result<Option<(StopReason, String)>, RecorderError> {
     let state = session.state();
     let refused = state.refusal.as_ref().map_or(0, |(_, times)| *times);
     let refusals = if policy.limits().on_deny == OnDeny::Stop {

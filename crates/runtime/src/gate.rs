@@ -3,16 +3,20 @@
 use crate::{agent::StepError, recorder::Place, session::Session, tools::Request};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
-use std::path::Path;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
 use tracegate_core::{
     fact::{
-        gate::{PermissionReviewFinished, PermissionReviewStarted, Verb},
+        Failure,
+        gate::{Class, PermissionReviewFinished, PermissionReviewStarted, Verb},
         tool::{Observation, ObservationKind, Outcome, Phase},
     },
     ids::ActionId,
     payload::clip,
 };
-use tracegate_policy::{Decision, Policy, ReasonCode, Sandbox};
+use tracegate_policy::{Decision, Policy, PolicyLimits, ReasonCode, Sandbox};
 
 /// An action that the model asked for, its arguments parsed, not yet allowed.
 #[derive(Debug)]
@@ -64,7 +68,7 @@ pub struct PendingAction {
 pub struct PermittedAction {
     id: ActionId,
     request: Request,
-    class: tracegate_core::fact::gate::Class,
+    class: Class,
     masks: Vec<String>,
 }
 
@@ -83,7 +87,7 @@ impl PermittedAction {
 
     /// Returns the gravest class among its effects.
     #[must_use]
-    pub const fn class(&self) -> tracegate_core::fact::gate::Class {
+    pub const fn class(&self) -> Class {
         self.class
     }
 
@@ -114,13 +118,32 @@ pub struct Refusal {
     pub message: String,
 }
 
+/// What rules on actions: a policy, or what a test puts in its place.
+pub trait Rules: Send + Sync + std::fmt::Debug {
+    /// Decides a request.
+    fn decide(&self, request: &tracegate_policy::Request) -> Decision;
+
+    /// Returns what the rules say about the run as a whole.
+    fn limits(&self) -> &PolicyLimits;
+}
+
+impl Rules for Policy {
+    fn decide(&self, request: &tracegate_policy::Request) -> Decision {
+        Self::decide(self, request)
+    }
+
+    fn limits(&self) -> &PolicyLimits {
+        Self::limits(self)
+    }
+}
+
 /// Reviews an action and records the ruling.
 ///
 /// An action that cannot be understood is refused without a review: there is nothing that a rule could judge.
 ///
 /// # Errors
-/// When the run cannot be recorded.
-pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> Result<Ruling, StepError> {
+/// When the run cannot be recorded, or the rules broke: then the action is denied and the run ends as `gate_failed`.
+pub fn review(session: &mut Session, rules: &dyn Rules, action: PendingAction) -> Result<Ruling, StepError> {
     let PendingAction { id, request } = action;
     let request = match request {
         Ok(request) => request,
@@ -136,9 +159,15 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
     let span = session
         .recorder
         .begin(Some(id), PermissionReviewStarted { tool: tool.clone() })?;
-    // Nobody is there to be asked: `ask` becomes a denial with its own reason.
-    let decision = policy.decide(&request.review(&session.root)).resolve(None);
-    let decision = oblige(decision, &request, session.root.path());
+    let asked = request.review(&session.root);
+    let (decision, broke) = match catch_unwind(AssertUnwindSafe(|| rules.decide(&asked))) {
+        // Nobody is there to be asked: `ask` becomes a denial with its own reason.
+        Ok(decision) => (
+            oblige(decision.resolve(None), &request, session.root.path()),
+            None,
+        ),
+        Err(_) => (broken(), Some(Failure::new("gate_failed", BROKEN))),
+    };
     let digest = session.policy_digest;
     session.recorder.end(
         span,
@@ -152,9 +181,12 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
             effects: request.effects(&session.root),
             digest,
             approver: None,
-            error: None,
+            error: broke.clone(),
         },
     )?;
+    if let Some(failure) = broke {
+        return Err(StepError::Gate(failure.message));
+    }
     Ok(match decision.verb {
         Verb::Allow => Ruling::Permitted(PermittedAction {
             id,
@@ -168,6 +200,22 @@ pub fn review(session: &mut Session, policy: &Policy, action: PendingAction) -> 
             message: explain(&decision),
         }),
     })
+}
+
+const BROKEN: &str = "the permission gate itself broke while it was reviewing";
+
+/// What holds when the rules broke: nothing is allowed, and the reason is not a rule's.
+fn broken() -> Decision {
+    Decision {
+        verb: Verb::Deny,
+        class: Class::Network,
+        reason_code: ReasonCode::GateFailed,
+        rule: "builtin:gate".to_owned(),
+        reason: BROKEN.to_owned(),
+        matches: Vec::new(),
+        masks: Vec::new(),
+        sandbox: Sandbox::Off,
+    }
 }
 
 /// Refuses what was allowed under a condition that cannot be met: there is no sandbox yet that could confine a command or hide a file.
