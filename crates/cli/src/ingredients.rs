@@ -88,7 +88,12 @@ pub(crate) fn gather(
         ))
         .help("name an existing directory with --dir DIR"));
     }
-    let policy = policy::load(&environment.dir, &how.policy, how.allow_writes.as_deref())?;
+    let policy = policy::load(
+        &environment.dir,
+        &how.policy,
+        how.allow_writes.as_deref(),
+        &workspace,
+    )?;
     let model = read_script(environment, &how.script)?;
     let root = environment.store(global.store.as_deref(), &workspace);
     let (store, redactor) = open_store(environment, &root, &workspace)?;

@@ -23,11 +23,27 @@ pub(crate) struct Loaded {
     pub(crate) grants: Vec<PolicyGranted>,
 }
 
-/// Loads the policy `files` below `dir` and what the command line grants.
-pub(crate) fn load(dir: &Path, files: &[PathBuf], allow_writes: Option<&str>) -> Result<Loaded, Failure> {
+/// Returns what the gate calls a policy file: one inside the workspace by its path there, so that its floor protects the file in force.
+fn name_of(file: &Path, dir: &Path, workspace: &Path) -> String {
+    let inside = dir
+        .join(file)
+        .canonicalize()
+        .ok()
+        .zip(workspace.canonicalize().ok());
+    let inside = inside.and_then(|(file, workspace)| file.strip_prefix(workspace).ok().map(Path::to_owned));
+    inside.as_deref().unwrap_or(file).display().to_string()
+}
+
+/// Loads the policy `files` below `dir` for a run on `workspace`, and what the command line grants.
+pub(crate) fn load(
+    dir: &Path,
+    files: &[PathBuf],
+    allow_writes: Option<&str>,
+    workspace: &Path,
+) -> Result<Loaded, Failure> {
     let (mut sources, mut paths) = (Vec::new(), Vec::new());
     for file in files {
-        let name = file.display().to_string();
+        let name = name_of(file, dir, workspace);
         let bytes = std::fs::read(dir.join(file)).map_err(|error| {
             Failure::usage(format!("cannot read policy `{name}`: {error}"))
                 .help("nothing was run; name a policy file with --policy FILE")

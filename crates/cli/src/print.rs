@@ -15,6 +15,44 @@ pub(crate) fn talk(text: &Scrubbed<String>) {
     writeln!(anstream::stderr(), "{}", text.get().trim_end_matches('\n')).ok();
 }
 
+/// Returns a maker of writers to standard error for log lines, each of which is scrubbed.
+pub(crate) fn log_lines(redactor: &Redactor) -> impl Fn() -> LogLine + use<> {
+    let redactor = redactor.clone();
+    move || LogLine {
+        redactor: redactor.clone(),
+        line: Vec::new(),
+    }
+}
+
+/// One log line: written when it is whole, because half of a secret is none that a rule knows.
+pub(crate) struct LogLine {
+    redactor: Redactor,
+    line: Vec<u8>,
+}
+
+impl std::io::Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LogLine {
+    fn drop(&mut self) {
+        if !self.line.is_empty() {
+            talk(
+                &self
+                    .redactor
+                    .scrub_text(String::from_utf8_lossy(&self.line).into_owned()),
+            );
+        }
+    }
+}
+
 /// Returns the secrets of the environment and of a `.env` file.
 pub(crate) fn registered(environment: &Environment, dot_env: Option<&str>) -> Vec<Registered> {
     let of_env = environment

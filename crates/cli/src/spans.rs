@@ -62,11 +62,11 @@ fn decode(text: &str) -> Option<String> {
 }
 
 /// Installs the live bridge and, with `TRACEGATE_LOG` set, log lines on standard error.
-pub(crate) fn install_bridge(environment: &Environment) -> Bridged {
+pub(crate) fn install_bridge(environment: &Environment, redactor: &Redactor) -> Bridged {
     let (layer, handle) = bridge::layer();
     let lines = environment.var("TRACEGATE_LOG").map(|filter| {
         tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
+            .with_writer(print::log_lines(redactor))
             .with_filter(EnvFilter::new(filter))
     });
     // A second run in the same process, as in an eval, finds the subscriber installed already.

@@ -191,7 +191,7 @@ async fn step(session: &mut Session, parts: &Parts<'_>, cut: Cut) -> Result<Did,
         Cut::New | Cut::BeforeReply => {
             readiness::wait(session).await?;
             session.observe_before()?;
-            let context = crate::context::build(session)?;
+            let context = crate::context::build(session, parts.policy)?;
             let reply = model::complete(session, parts.model, context).await?;
             let asked = session.listen(&reply);
             (reply, asked)
@@ -236,7 +236,10 @@ fn stop_check(
         let effect = state.refusal.as_ref().map_or("", |(effect, _)| effect.as_str());
         return Ok(Some((
             StopReason::PermissionDenied,
-            format!("refused {refused} times running: {}", clip(effect, 200)),
+            match refused {
+                1 => format!("refused: {}", clip(effect, 200)),
+                times => format!("refused {times} times running: {}", clip(effect, 200)),
+            },
         )));
     }
     if state.internal_failures >= 3 {

@@ -123,6 +123,8 @@ pub struct Ending {
     pub claim: Option<String>,
     /// What the evidence says.
     pub evidence: String,
+    /// Whether the validation gate had anything to hold the agent's answer against.
+    pub armed: bool,
 }
 
 /// Names a new run after its goal, the day and chance. The goal is scrubbed first: a secret must not get into a file name.
@@ -476,6 +478,7 @@ impl Session {
         let failed = status == Status::Failed;
         let state = self.recorder.state();
         let verdict = state.verdict.clone();
+        let armed = verdict.as_ref().is_some_and(|verdict| verdict.armed);
         let (usage, steps) = (state.usage, state.step.0);
         let claim = self.claim.clone();
         if !status.is_terminal() {
@@ -523,6 +526,7 @@ impl Session {
             stop_reason: stop,
             claim,
             evidence,
+            armed,
         })
     }
 

@@ -90,7 +90,7 @@ fn trial(
     })?;
     let model = read_script(environment, &cassette)?;
     let policies: Vec<PathBuf> = case.run.policy.iter().map(|policy| base.join(policy)).collect();
-    let loaded = policy::load(&environment.dir, &policies, allow_writes(file, &case)?)?;
+    let loaded = policy::load(&environment.dir, &policies, allow_writes(file, &case)?, base)?;
     let bench = Bench {
         store,
         redactor,

@@ -12,7 +12,10 @@ use crate::{
     ingredients::{Ingredients, read_script, redactor},
     policy, runs,
 };
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 use tracegate::{
     config::RunConfig,
     resume::{Changes, ResumeError, open_questions},
@@ -130,7 +133,7 @@ fn gather_again(
             grant.pattern.as_str()
         }
     });
-    let policy = policy::load(&environment.dir, &files, writes)?;
+    let policy = policy::load(&environment.dir, &files, writes, Path::new(&started.workspace))?;
     let script = how
         .script
         .clone()

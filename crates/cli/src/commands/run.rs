@@ -113,7 +113,7 @@ pub(crate) fn carry_out(
     start: impl FnOnce(Surroundings<'_>) -> Result<Session, Failure>,
 ) -> Result<Ending, Failure> {
     let sending = spans::endpoint(environment, export.url.as_deref())?.map(spans::Sending::new);
-    let live = spans::install_bridge(environment);
+    let live = spans::install_bridge(environment, &ingredients.redactor);
     let mut sinks = ingredients.progress(environment, quiet);
     sinks.extend(sending.as_ref().map(|sending| sending.sink(run, before)));
     sinks.extend(crate::pause::Pause::of(environment));
@@ -213,13 +213,16 @@ pub(crate) fn answer(
     Ok(format!(
         "{}  {}\n\n{summary}",
         ending.stop_reason,
-        headline(ending.stop_reason)
+        headline(ending)
     ))
 }
 
 /// What an ending means, in one sentence.
-const fn headline(stop: StopReason) -> &'static str {
-    match stop {
+const fn headline(ending: &Ending) -> &'static str {
+    match ending.stop_reason {
+        StopReason::Completed if !ending.armed => {
+            "The agent says it is done; the goal asks for no test that could say otherwise."
+        }
         StopReason::Completed => "The agent says it is done, and the evidence agrees.",
         StopReason::ValidationFailed => "The agent says it is done. The evidence says it is not.",
         StopReason::ToolError => "Actions could not be executed.",

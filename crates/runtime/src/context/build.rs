@@ -8,11 +8,13 @@ use crate::{
         inventory::{LARGEST_FILE, take_inventory},
         pack,
     },
+    gate::Rules,
     session::Session,
 };
 use tracegate_core::{
     context_report::{Confidence, ContextReport, Level, Reserved},
     fact::{
+        gate::Verb,
         model::{ContextBuildFinished, ContextBuildStarted, ContextDrop, ContextItem, ContextLink},
         run::Switch,
     },
@@ -39,7 +41,7 @@ pub struct Context {
 ///
 /// # Errors
 /// When the workspace cannot be read or the run cannot be recorded.
-pub fn build(session: &mut Session) -> Result<Context, StepError> {
+pub fn build(session: &mut Session, rules: &dyn Rules) -> Result<Context, StepError> {
     let budget = session.context_budget;
     let span = session.recorder.begin(None, ContextBuildStarted { budget })?;
     let live = span.live();
@@ -76,7 +78,7 @@ pub fn build(session: &mut Session) -> Result<Context, StepError> {
             red_files: attention.red_files(),
             inventory: &inventory,
         };
-        Ok(pack(&request, &LoadedBy(&|path| load(session, path))))
+        Ok(pack(&request, &LoadedBy(&|path| load(session, rules, path))))
     })?;
     let report = session.recorder.scrub_report(&built.report)?;
     let digest = Digest::of(&serde_json::to_vec(report.get()).unwrap_or_default());
@@ -99,8 +101,13 @@ pub fn build(session: &mut Session) -> Result<Context, StepError> {
     })
 }
 
-/// Reads a file as the model may see it: redacted, lossy where it is no UTF-8.
-fn load(session: &Session, path: &str) -> Option<String> {
+/// Reads a file as the model may see it: if the policy lets it read the file, redacted, lossy where it is no UTF-8.
+fn load(session: &Session, rules: &dyn Rules, path: &str) -> Option<String> {
+    // The context is no way around the gate: what a rule denies or would ask about is not shown.
+    let may_read = rules.decide(&tracegate_policy::Request::read("read_file", path));
+    if may_read.verb != Verb::Allow {
+        return None;
+    }
     let (bytes, _) = session.root.read(path, LARGEST_FILE).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Some(session.recorder.redactor().scrub_text(text).into_inner())
