@@ -19,6 +19,7 @@ mod endings;
 mod evals;
 mod files;
 mod input;
+mod links;
 mod naming;
 mod place;
 mod readiness;

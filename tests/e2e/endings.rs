@@ -27,12 +27,21 @@ fn check(goal: &str, replies: &[Value], more: &[&str], stop: StopReason, evidenc
         "{}",
         said.stdout
     );
-    let next = if code == 0 {
-        "what happened: tracegate show @last"
-    } else {
-        "why: tracegate explain @last"
+    let run = record.dir.id().as_str();
+    let next = match stop {
+        StopReason::Completed => format!("what happened: tracegate show {run}"),
+        StopReason::WaitingForUser => format!("answer it: tracegate answer {run} \"…\""),
+        StopReason::MaxSteps => format!("go on: tracegate resume {run} --max-steps N"),
+        StopReason::ValidationFailed
+        | StopReason::ToolError
+        | StopReason::BudgetExhausted
+        | StopReason::PermissionDenied
+        | StopReason::ModelError
+        | StopReason::RecorderFailed
+        | StopReason::GateFailed
+        | StopReason::Cancelled => format!("why: tracegate explain {run}"),
     };
-    assert_eq!(said.stdout.lines().last(), Some(next));
+    assert_eq!(said.stdout.lines().last(), Some(next.as_str()));
     assert_eq!(record.state.finished, stop.status().is_terminal());
     assert_eq!(record.state.open_actions.is_empty(), stop.status().is_terminal());
     // Reading it later says the same.
@@ -233,7 +242,7 @@ fn a_workspace_that_vanishes_is_a_tool_error() {
         .unwrap()
         .to_owned();
     assert!(told.contains("the workspace cannot be read"), "{told}");
-    assert_eq!(record.actions()[0].outcome, "unknown");
+    assert_eq!(record.actions()[0].outcome, "ok");
 }
 
 #[test]

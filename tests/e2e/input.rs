@@ -134,7 +134,7 @@ fn a_goal_may_be_long_but_must_be_text() {
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.contains("cannot read the goal") && told.contains("help: a goal is UTF-8 text"),
+        told.contains("cannot read the goal") && told.contains("help: it is UTF-8 text"),
         "{told}"
     );
     let goal = "Say what src/notes.txt and docs/other.md hold, and `more`. ".repeat(20_000);

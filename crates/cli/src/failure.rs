@@ -77,7 +77,10 @@ impl From<LogError> for Failure {
             LogError::Io { doing: "open", .. } => {
                 Self::new(Exit::NotFound, error).help("tracegate runs list")
             }
-            LogError::Lock(_) | LogError::Io { .. } | LogError::TooLong { .. } => {
+            LogError::Lock(_) => {
+                Self::new(Exit::RecorderFailed, error).help("wait until it ends, or stop it; then try again")
+            }
+            LogError::Io { .. } | LogError::TooLong { .. } => {
                 Self::new(Exit::RecorderFailed, error).help(RECORDER_HELP)
             }
         }

@@ -63,7 +63,13 @@ pub(crate) fn redactor(
     reason = "secrets of the workspace are registered here"
 )]
 fn read_dot_env(workspace: &std::path::Path) -> Option<String> {
-    std::fs::read(workspace.join(".env"))
+    const MOST: u64 = 1024 * 1024;
+    let path = workspace.join(".env");
+    // A pipe would be waited for, a device read for ever.
+    std::fs::metadata(&path)
+        .ok()
+        .filter(|found| found.is_file() && found.len() <= MOST)?;
+    std::fs::read(path)
         .ok()
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

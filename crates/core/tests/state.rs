@@ -265,11 +265,12 @@ fn an_action_is_asked_for_permitted_done_and_settled_in_this_order() {
         "event 7 (`tool.execute.started`) is about action a1, which is not permitted",
     );
     let permitted: [Part; 1] = [|log| review(log, "allow")];
+    // A ruling that was not acted on may be asked for again; an action that has begun may not.
     check(
-        &[&asked[..], &permitted].concat(),
+        &[&asked[..], &permitted, &[execute]].concat(),
         reviewed,
-        execute,
-        "event 7 (`permission.review.started`) is about action a1, which is not waiting for a ruling",
+        executed,
+        "event 8 (`permission.review.started`) is about action a1, which is not waiting for a ruling",
     );
     check(
         &[&asked[..], &permitted, &[execute, executed]].concat(),

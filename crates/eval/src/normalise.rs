@@ -194,7 +194,13 @@ impl Names {
         }
         if output && let Some(varying) = VARYING.as_ref() {
             let steady = varying.replace_all(&text, |found: &Captures<'_>| steady(found));
-            text = Cow::Owned(steady.into_owned());
+            // Whether cargo had to wait for another one says nothing about the run.
+            let lines = steady.split_inclusive('\n');
+            text = Cow::Owned(
+                lines
+                    .filter(|line| !line.contains("Blocking waiting for file lock"))
+                    .collect(),
+            );
         }
         text.into_owned()
     }

@@ -104,7 +104,9 @@ impl ReadError {
     pub fn help(&self) -> String {
         match self {
             Self::Empty { run } | Self::NotStarted { run, .. } | Self::OutOfOrder { run, .. } => {
-                format!("see what is left of the log with `tracegate fsck {run}`")
+                format!(
+                    "the log itself is `events.jsonl` in the run's directory; what came before the damage is whole: run `{run}`"
+                )
             }
         }
     }

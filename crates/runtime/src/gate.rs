@@ -233,6 +233,17 @@ fn oblige(decision: Decision, request: &Request, root: &Path) -> Decision {
         let reason = "the policy requires a sandbox and there is none".to_owned();
         return deny(ReasonCode::SandboxUnavailable, reason);
     }
+    if let Some(word) = request
+        .words()
+        .iter()
+        .skip(1)
+        .find(|word| goes_through_link(root, word))
+    {
+        let reason = format!(
+            "`{word}` goes through a link: what a command would touch there is not what its words say"
+        );
+        return deny(ReasonCode::InvalidArgument, reason);
+    }
     match first_masked(root, &decision.masks) {
         Some(path) => {
             let reason = format!(
@@ -259,6 +270,18 @@ pub(crate) fn compile_masks(masks: &[String]) -> Result<GlobSet, globset::Error>
         );
     }
     globs.build()
+}
+
+/// Tells whether a word of a command names a path of the workspace that is, or lies behind, a symbolic link.
+///
+/// File tools open what was resolved; a command resolves again by itself, so rules on its words would judge another file.
+fn goes_through_link(root: &Path, word: &str) -> bool {
+    let operand = word.split_once('=').map_or(word, |(_, value)| value);
+    let mut path = root.to_owned();
+    Path::new(operand).components().any(|part| {
+        path.push(part);
+        path.symlink_metadata().is_ok_and(|found| found.is_symlink())
+    })
 }
 
 /// Finds a file below `root` that must stay hidden; what cannot be searched to its end counts as holding one.

@@ -9,7 +9,7 @@ use crate::{
     model::{Model, ModelError},
     recorder::{Parts, Place, Recorder, RecorderError},
     session::{Session, Surroundings, VERSION},
-    workspace::{Fingerprint, Fingerprints, Root},
+    workspace::{Fingerprint, Fingerprints, Root, check_ignore_files},
 };
 use std::collections::BTreeMap;
 use tracegate_core::{
@@ -164,6 +164,7 @@ impl Session {
             error,
         };
         let root = Root::open(&config.workspace).map_err(workspace)?;
+        check_ignore_files(root.path()).map_err(workspace)?;
         let mut fingerprints = Fingerprints::new(redactor.clone());
         let observed = fingerprints.take(root.path()).map_err(workspace)?;
         let mut attention = Attention::default();
@@ -430,7 +431,11 @@ fn standing(events: &[Event], artifacts: &tracegate_store::Artifacts) -> Result<
             });
         }
         if AgentStepStarted::of(&event.fact).is_some() {
-            return Ok(Standing::Unanswered);
+            // A step that was begun again behind its reply goes on behind that reply.
+            let replied = last_reply(events, at).and_then(|(reply, _)| events.get(reply));
+            if replied.is_none_or(|reply| reply.step != event.step) {
+                return Ok(Standing::Unanswered);
+            }
         }
         // A step that was closed on behalf of a dead process is not over; neither is one that stopped to ask in the middle.
         if let Some(step) = AgentStepFinished::of(&event.fact)

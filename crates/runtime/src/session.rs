@@ -7,7 +7,7 @@ use crate::{
     conversation::{Conversation, Message},
     live::LiveSpans,
     recorder::{Parts, Place, Recorder, RecorderError, Sink, Span},
-    workspace::{Fingerprint, Fingerprints, Root},
+    workspace::{Fingerprint, Fingerprints, Root, check_ignore_files},
     world::World,
 };
 use serde_json::json;
@@ -153,6 +153,7 @@ impl Session {
             error,
         };
         let root = Root::open(&config.workspace).map_err(workspace)?;
+        check_ignore_files(root.path()).map_err(workspace)?;
         let mut fingerprints = Fingerprints::new(around.redactor.clone());
         let observed = fingerprints.take(root.path()).map_err(workspace)?;
         let Surroundings {

@@ -3,5 +3,5 @@
 mod fingerprint;
 mod root;
 
-pub use fingerprint::{Fingerprint, Fingerprints};
+pub use fingerprint::{Fingerprint, Fingerprints, check_ignore_files};
 pub use root::{PathError, Root};

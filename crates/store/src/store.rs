@@ -194,7 +194,8 @@ impl Store {
                 continue;
             };
             // The log is created with the run and never again: its birth orders the runs. Ties fall to the id.
-            if let Ok(metadata) = fs::metadata(dir.metadata()) {
+            // Where that file is gone the log itself must do: no run may vanish with a file that can be made again.
+            if let Ok(metadata) = fs::metadata(dir.metadata()).or_else(|_| fs::metadata(dir.events())) {
                 found.push((metadata.modified().ok(), dir.id().clone(), dir));
             }
         }

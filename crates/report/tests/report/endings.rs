@@ -452,7 +452,7 @@ fn what_is_no_run_is_an_error_that_says_why() {
         assert_eq!(error.to_string(), wanted);
         assert_eq!(
             error.help(),
-            "see what is left of the log with `tracegate fsck run_repair_20260816_001`"
+            "the log itself is `events.jsonl` in the run's directory; what came before the damage is whole: run `run_repair_20260816_001`"
         );
     };
     check(&[], "the log of run `run_repair_20260816_001` holds no event");

@@ -164,6 +164,17 @@ fn child_environment(all: &BTreeMap<String, String>, workspace: &Path) -> BTreeM
         "PATH".to_owned(),
         path.split(':').filter(outside).collect::<Vec<_>>().join(":"),
     );
+    // A repository that an agent wrote file by file must not make a git command that only looks run programs.
+    let git = [
+        ("safe.bareRepository", "explicit"),
+        ("core.fsmonitor", "false"),
+        ("core.hooksPath", "/dev/null"),
+    ];
+    passed.insert("GIT_CONFIG_COUNT".to_owned(), git.len().to_string());
+    for (index, (key, value)) in git.into_iter().enumerate() {
+        passed.insert(format!("GIT_CONFIG_KEY_{index}"), key.to_owned());
+        passed.insert(format!("GIT_CONFIG_VALUE_{index}"), value.to_owned());
+    }
     passed.insert("TERM".to_owned(), "dumb".to_owned());
     passed.insert("NO_COLOR".to_owned(), "1".to_owned());
     passed

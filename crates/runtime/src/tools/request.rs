@@ -273,6 +273,20 @@ impl Request {
         }
     }
 
+    /// Returns the words of a shell tool's command; none of the others.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        match self {
+            Self::Shell { words, .. } => words,
+            Self::List { .. }
+            | Self::Read { .. }
+            | Self::Search { .. }
+            | Self::Write { .. }
+            | Self::Edit { .. }
+            | Self::Ask { .. } => &[],
+        }
+    }
+
     /// Tells whether it can change anything outside this process.
     #[must_use]
     pub const fn has_side_effects(&self) -> bool {

@@ -27,6 +27,43 @@ const LISTED: usize = 256;
 /// How many bytes such a list may take.
 const LISTED_BYTES: usize = 24 * 1024;
 
+/// The largest file of ignore rules that is read.
+const MAX_IGNORE_BYTES: u64 = 1024 * 1024;
+
+/// Makes sure that whoever walks the workspace can read its ignore rules: a pipe would be waited for, a link to a device read for ever.
+///
+/// # Errors
+/// When a `.gitignore` or `.ignore` is no regular file, or larger than 1 MiB. Git, too, follows no link there.
+pub fn check_ignore_files(root: &Path) -> io::Result<()> {
+    let mut open = vec![root.to_owned()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else {
+                continue;
+            };
+            let rules = name == ".gitignore" || name == ".ignore";
+            if rules && (!kind.is_file() || entry.metadata()?.len() > MAX_IGNORE_BYTES) {
+                let message = format!(
+                    "`{}` is not a regular file of at most 1 MiB",
+                    entry.path().display()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+            if kind.is_dir() && name != ".git" && name != ".tracegate" {
+                open.push(entry.path());
+            }
+        }
+    }
+    let exclude = root.join(".git/info/exclude");
+    match std::fs::symlink_metadata(&exclude) {
+        Ok(found) if !found.is_file() => {
+            let message = format!("`{}` is not a regular file", exclude.display());
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// The files of a workspace and their digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
@@ -235,6 +272,20 @@ mod tests {
             .map(|index| format!("{}{index:03}", "\u{1}".repeat(100)))
             .collect();
         assert_eq!(listed(long, |path| (path.as_str(), 3)).len(), LISTED_BYTES / 608);
+    }
+
+    #[test]
+    fn ignore_rules_that_could_not_be_read_to_their_end_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("src")).unwrap();
+        std::fs::write(dir.path().join(".gitignore"), "*.log\n").unwrap();
+        check_ignore_files(dir.path()).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", dir.path().join("src/.gitignore")).unwrap();
+        let refused = check_ignore_files(dir.path()).unwrap_err().to_string();
+        assert!(
+            refused.contains("src/.gitignore") && refused.contains("not a regular file"),
+            "{refused}"
+        );
     }
 
     #[test]
