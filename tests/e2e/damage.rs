@@ -149,13 +149,21 @@ fn damage_in_the_middle_is_placed_and_what_comes_before_it_is_shown() {
         fs::write(record.dir.events(), &damaged).unwrap();
         for command in ["show", "explain"] {
             let said = place.tracegate(&[command, "@last"]);
-            assert_eq!(said.code, 0, "{said:?}");
+            assert_eq!(said.code, 24, "{said:?}");
             let warning = format!("warning: damaged at event {}, byte {offset}: ", middle + 1);
             assert!(said.stderr.starts_with(&warning), "{said:?}");
             assert!(said.stdout.contains("notes.txt"), "{said:?}");
         }
         let list = place.tracegate(&["runs", "list"]);
         assert_eq!(list.code, 0, "{list:?}");
+        assert!(
+            list.stdout.contains("cannot be read: damaged at event"),
+            "{list:?}"
+        );
+        let sent = place.tracegate(&["export", "@last", "--to", "otlp-json"]);
+        assert_eq!(sent.code, 24, "{sent:?}");
+        let answer = place.tracegate(&["answer", "@last", "x"]);
+        assert_eq!(answer.code, 24, "{answer:?}");
         assert!(matches!(
             resume(&place, &record.dir),
             Err(LogError::Damaged { .. })

@@ -8,7 +8,6 @@ use crate::{
     ingredients, print, runs,
 };
 use serde_json::json;
-use tracegate_core::stop::Exit;
 use tracegate_report::{Language, Width, attribution, postmortem};
 
 pub(crate) fn explain(environment: &Environment, global: &Global, args: &Explain) -> Outcome {
@@ -33,6 +32,5 @@ pub(crate) fn explain(environment: &Environment, global: &Global, args: &Explain
         )
     };
     print::answer(&redactor.scrub_text(text));
-    crate::commands::show::warn(&redactor, &found.tail);
-    Ok(Exit::Ok)
+    Ok(crate::commands::show::warn(&redactor, &found.tail))
 }

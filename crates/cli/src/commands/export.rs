@@ -7,7 +7,7 @@
 use crate::{
     Outcome,
     args::{Export, Global, Target},
-    commands::show::store_of,
+    commands::show::{store_of, warn},
     environment::Environment,
     failure::Failure,
     ingredients, print, runs, spans,
@@ -31,7 +31,7 @@ fn send(environment: &Environment, global: &Global, args: &Export) -> Outcome {
             Failure::usage("OTEL_SDK_DISABLED is set: nothing is sent")
                 .help("unset it, or use --to otlp-json")
         })?;
-    let mut pending = 0;
+    let (mut pending, mut whole) = (0, Exit::Ok);
     for name in &args.run {
         let (found, redactor) = found(environment, global, name)?;
         let projected = spans::of(&found.dir)?;
@@ -48,22 +48,25 @@ fn send(environment: &Environment, global: &Global, args: &Export) -> Outcome {
             endpoint.url()
         );
         print::answer(&redactor.scrub_text(text));
+        whole = worse(whole, warn(&redactor, &found.tail));
     }
-    Ok(if pending == 0 { Exit::Ok } else { Exit::Internal })
+    Ok(if pending == 0 { whole } else { Exit::Internal })
 }
 
 fn write(environment: &Environment, global: &Global, args: &Export) -> Outcome {
     let mut text = String::new();
     let mut redactor = print::stand_in(environment);
+    let mut whole = Exit::Ok;
     for name in &args.run {
         let (found, of_store) = found(environment, global, name)?;
         text.push_str(&spans::lines(&spans::of(&found.dir)?)?);
+        whole = worse(whole, warn(&of_store, &found.tail));
         redactor = of_store;
     }
     let text = redactor.scrub_text(text);
     let Some(output) = &args.output else {
         print::answer(&text);
-        return Ok(Exit::Ok);
+        return Ok(whole);
     };
     std::fs::write(environment.dir.join(output), text.get()).map_err(|error| {
         Failure::new(
@@ -72,7 +75,12 @@ fn write(environment: &Environment, global: &Global, args: &Export) -> Outcome {
         )
         .help("name a file in a directory that exists, or leave --output away")
     })?;
-    Ok(Exit::Ok)
+    Ok(whole)
+}
+
+/// One damaged log makes the whole export one of damaged logs.
+fn worse(before: Exit, now: Exit) -> Exit {
+    if now == Exit::Ok { before } else { now }
 }
 
 fn found(environment: &Environment, global: &Global, name: &str) -> Result<(runs::Found, Redactor), Failure> {

@@ -5,7 +5,7 @@ use crate::{
     args::{Again, Answer, Global, Resume},
     commands::{
         run::{carry_out, print_ending, read_text},
-        show::store_of,
+        show::{store_of, tail},
     },
     environment::Environment,
     failure::Failure,
@@ -30,6 +30,7 @@ use tracegate_core::{
     ids::{QuestionId, TraceId},
     stop::Exit,
 };
+use tracegate_store::Tail;
 
 pub(crate) fn resume(environment: &Environment, global: &Global, args: &Resume) -> Outcome {
     let found = runs::find(environment, &store_of(environment, global), &args.run)?;
@@ -45,6 +46,14 @@ pub(crate) fn answer(environment: &Environment, global: &Global, args: &Answer) 
     };
     if text.trim().is_empty() {
         return Err(Failure::usage("the answer is empty"));
+    }
+    if let Tail::Damaged { .. } = found.tail {
+        let message = format!(
+            "the log of {} is {}: nothing is added to it",
+            found.dir.id(),
+            tail(&found.tail)
+        );
+        return Err(Failure::new(Exit::Integrity, message).help(format!("tracegate show {}", found.dir.id())));
     }
     let open = open_questions(&found.events);
     let question = match (&args.question, open.as_slice()) {

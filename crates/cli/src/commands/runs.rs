@@ -3,14 +3,17 @@
 use crate::{
     Outcome,
     args::Global,
-    commands::{run::same_place, show::store_of},
+    commands::{
+        run::same_place,
+        show::{store_of, tail},
+    },
     environment::Environment,
     ingredients, print, runs,
 };
 use serde_json::json;
 use tracegate_core::stop::Exit;
 use tracegate_report::{RunView, figures::duration, summary, terminal::one_line};
-use tracegate_store::Store;
+use tracegate_store::{Store, Tail};
 
 pub(crate) fn list(environment: &Environment, global: &Global, limit: usize, json: bool) -> Outcome {
     let store = runs::open(&store_of(environment, global))?;
@@ -69,6 +72,9 @@ show one: tracegate show @last{}",
 fn row(store: &Store, dir: tracegate_store::RunDir) -> Result<(summary::Summary, String), String> {
     let id = dir.id().clone();
     let found = runs::read(store.clone(), dir).map_err(|failure| failure.to_string())?;
+    if let Tail::Damaged { .. } = found.tail {
+        return Err(tail(&found.tail));
+    }
     let view = RunView::read(id, &found.events).map_err(|error| error.to_string())?;
     Ok((
         summary::summarise(&view, found.holder),

@@ -33,8 +33,7 @@ pub(crate) fn show(environment: &Environment, global: &Global, args: &Show) -> O
         )
     };
     print::answer(&redactor.scrub_text(text));
-    warn(&redactor, &found.tail);
-    Ok(Exit::Ok)
+    Ok(warn(&redactor, &found.tail))
 }
 
 /// Returns the store that a command works with.
@@ -45,7 +44,7 @@ pub(crate) fn store_of(environment: &Environment, global: &Global) -> PathBuf {
     )
 }
 
-fn tail(tail: &Tail) -> String {
+pub(crate) fn tail(tail: &Tail) -> String {
     match tail {
         Tail::Clean => "clean".to_owned(),
         Tail::Unterminated => "the last record lacks its line feed".to_owned(),
@@ -54,9 +53,14 @@ fn tail(tail: &Tail) -> String {
     }
 }
 
-/// Says what is wrong with the end of a log that was read all the same.
-pub(crate) fn warn(redactor: &Redactor, end: &Tail) {
+/// Says what is wrong with a log that was read as far as it is whole, and returns the exit for it: a torn end is no damage.
+pub(crate) fn warn(redactor: &Redactor, end: &Tail) -> Exit {
     if *end != Tail::Clean {
         print::talk(&redactor.scrub_text(format!("warning: {}", tail(end))));
+    }
+    if matches!(end, Tail::Damaged { .. }) {
+        Exit::Integrity
+    } else {
+        Exit::Ok
     }
 }
