@@ -149,10 +149,16 @@ fn a_policy_can_end_the_run_at_the_first_refusal() {
     let place = Place::new();
     place.policy("version = 1\n[defaults]\nread = \"deny\"\n[limits]\non_deny = \"stop\"\n");
     let replies = [
-        acts([call("read_file", json!({ "path": "notes.txt" }))]),
+        acts([
+            call("list_files", json!({})),
+            call("read_file", json!({ "path": "notes.txt" })),
+            shell("touch ran"),
+        ]),
         answers("never reached"),
     ];
     let (_, record) = place.recorded(QUESTION, &replies, &[], 13);
+    // What the same reply asked for after the refusal is not done any more.
+    assert!(!place.path("ran").exists());
     assert_eq!(
         record.ended(),
         (Status::Failed, Some(StopReason::PermissionDenied))

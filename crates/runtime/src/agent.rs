@@ -203,6 +203,9 @@ async fn step(session: &mut Session, parts: &Parts<'_>, cut: Cut) -> Result<Did,
         Did::Act
     };
     for (index, id) in session.unsettled(&asked) {
+        if refused_too_often(session, parts.policy).is_some() {
+            break;
+        }
         let action = session.record_action(id, &reply, index)?;
         match gate::review(session, parts.policy, action)? {
             Ruling::Permitted(action) => {
@@ -225,23 +228,10 @@ fn stop_check(
     session: &mut Session,
     policy: &dyn Rules,
 ) -> Result<Option<(StopReason, String)>, RecorderError> {
-    let state = session.state();
-    let refused = state.refusal.as_ref().map_or(0, |(_, times)| *times);
-    let refusals = if policy.limits().on_deny == OnDeny::Stop {
-        1
-    } else {
-        3
-    };
-    if refused >= refusals {
-        let effect = state.refusal.as_ref().map_or("", |(effect, _)| effect.as_str());
-        return Ok(Some((
-            StopReason::PermissionDenied,
-            match refused {
-                1 => format!("refused: {}", clip(effect, 200)),
-                times => format!("refused {times} times running: {}", clip(effect, 200)),
-            },
-        )));
+    if let Some(why) = refused_too_often(session, policy) {
+        return Ok(Some((StopReason::PermissionDenied, why)));
     }
+    let state = session.state();
     if state.internal_failures >= 3 {
         return Ok(Some((
             StopReason::ToolError,
@@ -276,6 +266,21 @@ fn stop_check(
         }
     }
     Ok(None)
+}
+
+/// Says which effect was refused so often that nothing more may be done, not even what else the same reply asked for.
+fn refused_too_often(session: &Session, policy: &dyn Rules) -> Option<String> {
+    let (effect, times) = session.state().refusal.as_ref()?;
+    let limit = match policy.limits().on_deny {
+        OnDeny::Stop => 1,
+        OnDeny::Continue => 3,
+    };
+    let effect = clip(effect, 200);
+    match times {
+        1 if limit == 1 => Some(format!("refused: {effect}")),
+        times if *times >= limit => Some(format!("refused {times} times running: {effect}")),
+        _ => None,
+    }
 }
 
 impl Session {

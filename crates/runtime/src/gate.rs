@@ -137,6 +137,12 @@ impl Rules for Policy {
     }
 }
 
+/// Says whether the rules let the agent read a file, without recording a ruling; rules that break let nothing be read.
+pub(crate) fn may_read(rules: &dyn Rules, path: &str) -> bool {
+    let asked = tracegate_policy::Request::read("read_file", path);
+    catch_unwind(AssertUnwindSafe(|| rules.decide(&asked))).is_ok_and(|decision| decision.verb == Verb::Allow)
+}
+
 /// Reviews an action and records the ruling.
 ///
 /// An action that cannot be understood is refused without a review: there is nothing that a rule could judge.

@@ -106,7 +106,7 @@ fn go_on(
             &changes,
             &ingredients.model,
         )
-        .map_err(|error| refused(error, found))
+        .map_err(|error| refused(error, found, changes.answer.is_some()))
     };
     let quiet = global.quiet || how.json;
     let ending = carry_out(
@@ -185,8 +185,13 @@ fn gather_again(
     })
 }
 
-fn refused(error: ResumeError, found: &runs::Found) -> Failure {
+fn refused(error: ResumeError, found: &runs::Found, answering: bool) -> Failure {
     let run = found.dir.id();
+    let again = if answering {
+        format!("tracegate answer {run} \"…\"")
+    } else {
+        format!("tracegate resume {run}")
+    };
     match error {
         ResumeError::Recorder(error) => error.into(),
         ResumeError::Over(_) => Failure::usage(error).help(format!("tracegate show {run}")),
@@ -202,9 +207,9 @@ fn refused(error: ResumeError, found: &runs::Found) -> Failure {
                 .help(format!("tracegate answer {run} \"…\""))
         }
         ResumeError::NotOpen(_) => Failure::usage(error).help(format!("tracegate show {run}")),
-        ResumeError::PolicyChanged { .. } => Failure::usage(error).help(format!(
-            "tracegate resume {run} --accept-changes, if that is what you want"
-        )),
+        ResumeError::PolicyChanged { .. } => {
+            Failure::usage(error).help(format!("{again} --accept-changes, if that is what you want"))
+        }
         ResumeError::Workspace { .. } => Failure::usage(error),
         ResumeError::NoBeginning
         | ResumeError::Violation(_)

@@ -201,8 +201,12 @@ impl Fold {
             }
             Fact::Observation(seen) => self.observed(event, seen),
             Fact::SpanHealed(kind, healed) => self.healed(event, *kind, healed),
-            Fact::SegmentStarted(_)
-            | Fact::AgentStepStarted(_)
+            Fact::SegmentStarted(segment) => {
+                if let Some(limits) = segment.limits {
+                    self.view.limits = limits;
+                }
+            }
+            Fact::AgentStepStarted(_)
             | Fact::AgentStepFinished(_)
             | Fact::ContextBuildStarted(_)
             | Fact::ModelCompleteStarted(_)

@@ -14,7 +14,6 @@ use crate::{
 use tracegate_core::{
     context_report::{Confidence, ContextReport, Level, Reserved},
     fact::{
-        gate::Verb,
         model::{ContextBuildFinished, ContextBuildStarted, ContextDrop, ContextItem, ContextLink},
         run::Switch,
     },
@@ -104,8 +103,7 @@ pub fn build(session: &mut Session, rules: &dyn Rules) -> Result<Context, StepEr
 /// Reads a file as the model may see it: if the policy lets it read the file, redacted, lossy where it is no UTF-8.
 fn load(session: &Session, rules: &dyn Rules, path: &str) -> Option<String> {
     // The context is no way around the gate: what a rule denies or would ask about is not shown.
-    let may_read = rules.decide(&tracegate_policy::Request::read("read_file", path));
-    if may_read.verb != Verb::Allow {
+    if !crate::gate::may_read(rules, path) {
         return None;
     }
     let (bytes, _) = session.root.read(path, LARGEST_FILE).ok()?;
