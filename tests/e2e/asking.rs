@@ -87,3 +87,29 @@ fn a_signal_stops_the_run_and_everything_that_it_started() {
         assert!(!place.workspace().join("never").exists());
     }
 }
+
+#[test]
+fn an_answer_under_another_policy_needs_a_yes_and_says_how_to_give_it() {
+    let place = Place::new();
+    place.policy("version = 1\n[defaults]\nread = \"allow\"\n");
+    let replies = [
+        acts([call("ask_user", json!({ "question": "Which notes?" }))]),
+        answers("those"),
+    ];
+    place.recorded(QUESTION, &replies, &["--max-steps", "1"], 14);
+    place.policy("version = 1\n[defaults]\nread = \"deny\"\n");
+    let said = place.tracegate(&["answer", "@last", "the old ones", "--max-steps", "5"]);
+    said.refuses(2, "policy", "tracegate answer run_");
+    assert!(said.stderr.contains("--accept-changes"), "{said:?}");
+    let said = place.tracegate(&[
+        "answer",
+        "@last",
+        "the old ones",
+        "--max-steps",
+        "5",
+        "--accept-changes",
+    ]);
+    assert_eq!(said.code, 0, "{said:?}");
+    // The summary counts against the limit in force, not against the one that the run began with.
+    assert!(said.stdout.contains("2 of 5"), "{said:?}");
+}
