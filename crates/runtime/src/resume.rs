@@ -156,7 +156,7 @@ impl Session {
             .first()
             .and_then(|event| RunStarted::of(&event.fact))
             .ok_or(ResumeError::NoBeginning)?;
-        permit(&state, started, config, changes)?;
+        permit(&state, (&events, started), config, changes)?;
         let conversation = Conversation::recall(&events, store.artifacts(), INSTRUCTIONS)?;
         let standing = standing(&events, store.artifacts())?;
         let workspace = |error| ResumeError::Workspace {
@@ -360,7 +360,7 @@ impl Session {
 /// Says why a run must not go on, if it must not.
 fn permit(
     state: &RunState,
-    started: &RunStarted,
+    (events, started): (&[Event], &RunStarted),
     config: &RunConfig,
     changes: &Changes,
 ) -> Result<(), ResumeError> {
@@ -387,7 +387,7 @@ fn permit(
     if state.stop_reason == Some(StopReason::MaxSteps) && state.step.0 >= limit {
         return Err(ResumeError::Exhausted(limit));
     }
-    let (was, is) = (started.policy.digest, config.policy.digest);
+    let (was, is) = (policy_in_force(events, started), config.policy.digest);
     if was != is && !changes.accept_policy {
         return Err(ResumeError::PolicyChanged { was, is });
     }
@@ -396,7 +396,18 @@ fn permit(
 
 fn changed_policy(events: &[Event], config: &RunConfig) -> bool {
     let started = events.first().and_then(|event| RunStarted::of(&event.fact));
-    started.is_some_and(|started| started.policy.digest != config.policy.digest)
+    started.is_some_and(|started| policy_in_force(events, started) != config.policy.digest)
+}
+
+/// Returns the policy that was accepted last: the one that a later segment went on with, else the one that the run began with.
+fn policy_in_force(events: &[Event], started: &RunStarted) -> Digest {
+    events
+        .iter()
+        .rev()
+        .filter_map(|event| SegmentStarted::of(&event.fact))
+        .find_map(|segment| segment.policy.as_ref())
+        .unwrap_or(&started.policy)
+        .digest
 }
 
 /// Reads from the end of the log how far the last step had come.

@@ -68,7 +68,14 @@ pub(crate) fn demo(environment: &Environment, global: &Global, args: &Demo) -> O
     let next = if args.fixed {
         format!("what happened:    tracegate show @last{names}")
     } else {
-        format!("the same, fixed:  tracegate demo --fixed\nwhy it failed:    tracegate explain @last{names}")
+        let twin = match args.language {
+            Some(Language::Rust) => " --language rust",
+            Some(Language::Ts) => " --language ts",
+            None => "",
+        };
+        format!(
+            "the same, fixed:  tracegate demo --fixed{twin}\nwhy it failed:    tracegate explain @last{names}"
+        )
     };
     let text = format!(
         "{}\nas a command:     {again}\n{next}",

@@ -5,7 +5,7 @@ use crate::{
     tools::Done,
     workspace::{PathError, Root},
 };
-use std::{fmt::Write as _, io};
+use std::{borrow::Cow, fmt::Write as _, io};
 use tracegate_core::redact::Redactor;
 
 /// Most entries that a listing shows.
@@ -33,6 +33,15 @@ fn kind_of(error: &io::Error) -> &'static str {
         .into_iter()
         .find(|(kind, _)| *kind == error.kind())
         .map_or("io", |(_, name)| name)
+}
+
+/// Writes a file's name so that it stays one line and hides nothing: a name is somebody else's text.
+pub(super) fn one_line(name: &str) -> Cow<'_, str> {
+    if name.contains(tracegate_policy::words::is_invisible) {
+        Cow::Owned(name.escape_debug().to_string())
+    } else {
+        Cow::Borrowed(name)
+    }
 }
 
 pub(super) fn list(root: &Root, path: &str, depth: u32) -> Done {
@@ -66,7 +75,7 @@ pub(super) fn list(root: &Root, path: &str, depth: u32) -> Done {
             } else {
                 ""
             };
-            (!name.is_empty()).then(|| format!("{name}{slash}"))
+            (!name.is_empty()).then(|| format!("{}{slash}", one_line(&name)))
         })
         .collect();
     names.sort_unstable();

@@ -1,11 +1,16 @@
 //! The tool that searches files.
 
-use crate::{tools::Done, workspace::Root};
+use crate::{
+    tools::{Done, files::one_line},
+    workspace::Root,
+};
 use std::fmt::Write as _;
 use tracegate_core::payload::clip;
 
 /// Most lines that a search shows.
 const MAX_LINES: usize = 200;
+/// How many of the files that were too large are named.
+const MAX_NAMED: usize = 5;
 /// Larger files are not searched.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -37,6 +42,7 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str, masks: &[String]) -
     walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
     let mut output = String::new();
     let mut found = 0_usize;
+    let mut too_large = Vec::new();
     for entry in walk
         .build()
         .flatten()
@@ -57,9 +63,14 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str, masks: &[String]) -
         let Ok((bytes, length)) = root.read(name, MAX_BYTES) else {
             continue;
         };
-        if length > MAX_BYTES || bytes.iter().take(8192).any(|byte| *byte == 0) {
+        if length > MAX_BYTES {
+            too_large.push(one_line(name).into_owned());
             continue;
         }
+        if bytes.iter().take(8192).any(|byte| *byte == 0) {
+            continue;
+        }
+        let name = one_line(name);
         for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
             if regex.is_match(line) {
                 found += 1;
@@ -73,11 +84,18 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str, masks: &[String]) -
     if found > MAX_LINES {
         let _ = writeln!(output, "[{} more lines omitted by tracegate]", found - MAX_LINES);
     }
-    Done::ok(if output.is_empty() {
-        "nothing found".to_owned()
-    } else {
-        output
-    })
+    if output.is_empty() {
+        output.push_str("nothing found\n");
+    }
+    if !too_large.is_empty() {
+        let named = too_large.get(..MAX_NAMED).unwrap_or(&too_large).join(", ");
+        let more = match too_large.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let _ = writeln!(output, "[not searched, larger than 4 MiB: {named}{more}]");
+    }
+    Done::ok(output.trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -102,8 +120,13 @@ mod tests {
             let masks: Vec<String> = masks.iter().map(|mask| (*mask).to_owned()).collect();
             search(&root, "word", ".", &masks).output
         };
-        assert_eq!(found(&["**/private.txt"]), "a.txt:1: plain word\n");
-        assert_eq!(found(&[]), "a.txt:1: plain word\nb/private.txt:1: private word\n");
+        assert_eq!(found(&["**/private.txt"]), "a.txt:1: plain word");
+        assert_eq!(found(&[]), "a.txt:1: plain word\nb/private.txt:1: private word");
+        // What was too large to be searched is named, and no name breaks a line.
+        let large = std::fs::File::create(dir.path().join("c\n.log")).unwrap();
+        large.set_len(MAX_BYTES + 1).unwrap();
+        let named = "a.txt:1: plain word\n[not searched, larger than 4 MiB: c\\n.log]";
+        assert_eq!(found(&["**/private.txt"]), named);
         // A pattern that means nothing hides everything.
         assert_eq!(
             found(&["{"]).split(':').next(),
