@@ -3,38 +3,26 @@
 use crate::e2e::place::{Place, QUESTION, acts, answers, call, shell};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::{
-    fs,
-    io::Read as _,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{fs, io::Read as _, process::Stdio};
 use tracegate_core::stop::{Status, StopReason};
 
 #[test]
-fn a_question_ends_the_process_at_once_and_is_durable() {
+fn a_question_ends_the_process_without_waiting_and_is_durable() {
     let place = Place::new();
     place.script(&[
         acts([call("ask_user", json!({ "question": "Which notes?" }))]),
         answers("never reached"),
     ]);
-    let took = || {
-        let began = Instant::now();
-        // A pipe that nobody writes to: a command that waited for an answer here would wait for ever.
-        let mut child = place
-            .command(&Place::run_args(QUESTION, &[]))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take();
-        assert_eq!(child.wait().unwrap().code(), Some(14));
-        drop(stdin);
-        began.elapsed()
-    };
-    // The best of three: other tests run at the same time.
-    let best = (0..3).map(|_| took()).min().unwrap();
-    assert!(best < Duration::from_secs(1), "{best:?}");
+    // A pipe that nobody writes to: a command that waited for an answer here would wait for ever.
+    let mut child = place
+        .command(&Place::run_args(QUESTION, &[]))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(14));
+    drop(stdin);
     let record = place.last();
     assert_eq!(
         record.ended(),
@@ -61,24 +49,24 @@ fn a_signal_stops_the_run_and_everything_that_it_started() {
         let place = Place::new();
         let pipe = place.path("pipe");
         assert!(place.program("mkfifo").arg(&pipe).status().unwrap().success());
-        // Both processes hold the pipe open: it ends when the last of them is gone.
-        place.file("wait.sh", "exec 3>../pipe\nsleep 30 &\necho begun >&3\nwait\n");
+        // Both processes hold the pipe open: it ends when the last of them is gone, and one that was let live says so.
+        place.file(
+            "wait.sh",
+            "exec 3>../pipe\n(sleep 30; echo outlived >&3) &\necho begun >&3\nwait\n",
+        );
         place.script(&[
             acts([shell("sh wait.sh"), shell("touch never")]),
             answers("never reached"),
         ]);
         let child = place.command(&Place::run_args(QUESTION, &[])).spawn().unwrap();
-        let began = Instant::now();
         let mut pipe = fs::File::open(pipe).unwrap();
         let mut begun = [0; 6];
         pipe.read_exact(&mut begun).unwrap();
         kill_process(Pid::from_child(&child), signal).unwrap();
         let output = child.wait_with_output().unwrap();
-        pipe.read_to_end(&mut Vec::new()).unwrap();
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "the group outlived its run"
-        );
+        let mut after = String::new();
+        pipe.read_to_string(&mut after).unwrap();
+        assert_eq!(after, "", "the group outlived its run");
         assert_eq!(output.status.code(), Some(130), "{signal:?}: {output:?}");
         let record = place.last();
         assert_eq!(record.ended(), (Status::Cancelled, Some(StopReason::Cancelled)));

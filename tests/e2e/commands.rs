@@ -5,11 +5,7 @@ use crate::e2e::{
     record::Record,
 };
 use serde_json::{Value, json};
-use std::{
-    fs,
-    io::Read as _,
-    time::{Duration, Instant},
-};
+use std::{fs, io::Read as _};
 
 #[track_caller]
 fn run_one(place: &Place, call: Value, more: &[&str]) -> Record {
@@ -167,20 +163,17 @@ fn a_command_that_takes_too_long_is_killed_with_everything_that_it_started() {
     // The grandchild ignores the request to end; both hold the pipe open, so it ends when both are gone.
     place.file(
         "slow.sh",
-        "exec 3>../pipe\ntrap '' TERM\n(sleep 40; sleep 40) &\necho begun >&3\nwait\n",
+        "exec 3>../pipe\ntrap '' TERM\n(sleep 40; sleep 40; echo outlived >&3) &\necho begun >&3\nwait\n",
     );
     place.script(&[acts([shell("sh slow.sh")]), answers("done")]);
-    let began = Instant::now();
     let child = place
         .command(&Place::run_args(QUESTION, &["--command-timeout", "1"]))
         .spawn()
         .unwrap();
-    fs::File::open(pipe)
-        .unwrap()
-        .read_to_end(&mut Vec::new())
-        .unwrap();
+    let mut said = String::new();
+    fs::File::open(pipe).unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "begun\n", "the grandchild outlived its command");
     let output = child.wait_with_output().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record = place.last();
     let came = &record.actions()[0];
@@ -192,10 +185,9 @@ fn a_command_that_takes_too_long_is_killed_with_everything_that_it_started() {
 #[test]
 fn a_command_does_not_wait_for_the_children_that_it_leaves_behind() {
     let place = Place::new();
+    // Whoever waited for the child would run into the limit, and the outcome would be another one.
     place.file("leave.sh", "sleep 40 &\necho left\n");
-    let began = Instant::now();
-    let record = run_one(&place, shell("sh leave.sh"), &[]);
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    let record = run_one(&place, shell("sh leave.sh"), &["--command-timeout", "20"]);
     let came = &record.actions()[0];
     assert_eq!(came.outcome, "ok");
     assert!(came.text.contains("left"), "{}", came.text);

@@ -105,9 +105,7 @@ impl From<StartError> for Failure {
             StartError::EmptyGoal => {
                 Self::usage(error).help("tracegate run \"Fix the failing tests\" --script FILE")
             }
-            StartError::Workspace { .. } => {
-                Self::usage(error).help("name an existing directory with --dir DIR")
-            }
+            StartError::Workspace(_) => Self::usage(error).help("name an existing directory with --dir DIR"),
             StartError::Recorder(error) => error.into(),
         }
     }

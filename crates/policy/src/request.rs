@@ -224,7 +224,7 @@ impl Request {
         )
     }
 
-    /// A shell script; for now plain words or nothing ([`plain_words`]).
+    /// A shell command of plain words ([`plain_words`]); any other script is not understood, so it is refused.
     #[must_use]
     pub fn command(tool: &str, script: &str) -> Self {
         match script_effects(script) {

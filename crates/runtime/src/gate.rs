@@ -33,12 +33,20 @@ pub struct PendingAction {
 ///
 /// Anybody can put together an action that waits for a ruling, nobody one that has passed:
 ///
-/// ```no_run
-/// let pending = tracegate::gate::PendingAction { id: todo!(), request: todo!() };
+/// ```
+/// use tracegate::{gate::PendingAction, tools::Request};
+/// use tracegate_core::ids::ActionId;
+/// fn wait(id: ActionId, request: Request) -> PendingAction {
+///     PendingAction { id, request: Ok(request) }
+/// }
 /// ```
 ///
-/// ```compile_fail
-/// let forged = tracegate::gate::PermittedAction { id: todo!(), request: todo!(), class: todo!(), masks: todo!() };
+/// ```compile_fail,E0451
+/// use tracegate::{gate::PermittedAction, tools::Request};
+/// use tracegate_core::{fact::gate::Class, ids::ActionId};
+/// fn forge(id: ActionId, request: Request, class: Class) -> PermittedAction {
+///     PermittedAction { id, request, class, masks: Vec::new() }
+/// }
 /// ```
 ///
 /// Only what has passed is executed, once:

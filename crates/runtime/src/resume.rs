@@ -9,7 +9,7 @@ use crate::{
     model::{Model, ModelError},
     recorder::{Parts, Place, Recorder, RecorderError},
     session::{Session, Surroundings, VERSION},
-    workspace::{Fingerprint, Fingerprints, Root, check_ignore_files},
+    workspace::{Fingerprint, UnusableWorkspace, enter},
 };
 use std::collections::BTreeMap;
 use tracegate_core::{
@@ -65,13 +65,8 @@ pub enum ResumeError {
     #[error("the last reply cannot be read back: {0}")]
     Reply(ModelError),
     /// The workspace cannot be used.
-    #[error("cannot use workspace `{}`: {error}", .path.display())]
-    Workspace {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    #[error(transparent)]
+    Workspace(#[from] UnusableWorkspace),
     /// The run cannot be recorded.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
@@ -159,14 +154,7 @@ impl Session {
         permit(&state, (&events, started), config, changes)?;
         let conversation = Conversation::recall(&events, store.artifacts(), INSTRUCTIONS)?;
         let standing = standing(&events, store.artifacts())?;
-        let workspace = |error| ResumeError::Workspace {
-            path: config.workspace.clone(),
-            error,
-        };
-        let root = Root::open(&config.workspace).map_err(workspace)?;
-        check_ignore_files(root.path()).map_err(workspace)?;
-        let mut fingerprints = Fingerprints::new(redactor.clone());
-        let observed = fingerprints.take(root.path()).map_err(workspace)?;
+        let (root, fingerprints, observed) = enter(&config.workspace, &redactor)?;
         let mut attention = Attention::default();
         events.iter().for_each(|event| attention.apply(event));
         let (pid, trace, durability) = (world.pid(), started.trace_id, started.settings.durability);

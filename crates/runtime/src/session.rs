@@ -7,7 +7,7 @@ use crate::{
     conversation::{Conversation, Message},
     live::LiveSpans,
     recorder::{Parts, Place, Recorder, RecorderError, Sink, Span},
-    workspace::{Fingerprint, Fingerprints, Root, check_ignore_files},
+    workspace::{Fingerprint, Fingerprints, Root, UnusableWorkspace, enter},
     world::World,
 };
 use serde_json::json;
@@ -45,13 +45,8 @@ pub enum StartError {
     #[error("the goal is empty")]
     EmptyGoal,
     /// The workspace cannot be used.
-    #[error("cannot use workspace `{}`: {error}", .path.display())]
-    Workspace {
-        /// Which.
-        path: std::path::PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
+    #[error(transparent)]
+    Workspace(#[from] UnusableWorkspace),
     /// The run cannot be recorded.
     #[error(transparent)]
     Recorder(#[from] RecorderError),
@@ -148,14 +143,7 @@ impl Session {
         if config.goal.trim().is_empty() {
             return Err(StartError::EmptyGoal);
         }
-        let workspace = |error| StartError::Workspace {
-            path: config.workspace.clone(),
-            error,
-        };
-        let root = Root::open(&config.workspace).map_err(workspace)?;
-        check_ignore_files(root.path()).map_err(workspace)?;
-        let mut fingerprints = Fingerprints::new(around.redactor.clone());
-        let observed = fingerprints.take(root.path()).map_err(workspace)?;
+        let (root, fingerprints, observed) = enter(&config.workspace, &around.redactor)?;
         let Surroundings {
             store,
             disk,

@@ -3,5 +3,34 @@
 mod fingerprint;
 mod root;
 
-pub use fingerprint::{Fingerprint, Fingerprints, check_ignore_files};
+use fingerprint::check_ignore_files;
+pub use fingerprint::{Fingerprint, Fingerprints};
 pub use root::{PathError, Root};
+use std::path::{Path, PathBuf};
+use tracegate_core::redact::Redactor;
+
+/// The workspace cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use workspace `{}`: {error}", .path.display())]
+pub struct UnusableWorkspace {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    pub error: std::io::Error,
+}
+
+/// Opens a workspace for a run that starts or goes on, and says how it is now.
+pub(crate) fn enter(
+    path: &Path,
+    redactor: &Redactor,
+) -> Result<(Root, Fingerprints, Fingerprint), UnusableWorkspace> {
+    let unusable = |error| UnusableWorkspace {
+        path: path.to_owned(),
+        error,
+    };
+    let root = Root::open(path).map_err(unusable)?;
+    check_ignore_files(root.path()).map_err(unusable)?;
+    let mut fingerprints = Fingerprints::new(redactor.clone());
+    let now = fingerprints.take(root.path()).map_err(unusable)?;
+    Ok((root, fingerprints, now))
+}

@@ -210,7 +210,7 @@ fn refused(error: ResumeError, found: &runs::Found, answering: bool) -> Failure 
         ResumeError::PolicyChanged { .. } => {
             Failure::usage(error).help(format!("{again} --accept-changes, if that is what you want"))
         }
-        ResumeError::Workspace { .. } => Failure::usage(error),
+        ResumeError::Workspace(_) => Failure::usage(error),
         ResumeError::NoBeginning
         | ResumeError::Violation(_)
         | ResumeError::Conversation(_)

@@ -147,57 +147,53 @@ impl Collector<'_> {
     }
 
     fn named_in_goal(&mut self, named: &[String]) {
-        for (position, name) in named.iter().enumerate() {
-            let (kind, tier, score) = (ItemKind::GoalNamed, Tier::GoalNamed, rank(100, position));
-            match resolve(self.inventory, name) {
-                Resolved::Folder => {}
-                Resolved::Refused(path, reason) => self.refuse(&path, kind, tier, score, reason),
-                Resolved::Files(files) => {
-                    for file in files {
-                        let reason = plain(ReasonCode::NamedInGoal, format!("user goal names `{name}`"));
-                        self.want(
-                            &file.path,
-                            Ground {
-                                kind,
-                                tier,
-                                score,
-                                reason,
-                            },
-                        );
-                    }
-                }
-            }
-        }
+        self.named(named, ItemKind::GoalNamed, Tier::GoalNamed, |name, _| {
+            Ok(plain(
+                ReasonCode::NamedInGoal,
+                format!("user goal names `{name}`"),
+            ))
+        });
     }
 
     fn named_by_red_output(&mut self, named: &[String], linking: Linking) {
+        self.named(named, ItemKind::RedOutput, Tier::RedOutput, |_, file| {
+            match (linking, file.kind) {
+                (Linking::Off, _) => Err(DropReason::LinkingOff),
+                (Linking::On, FileKind::Generated) => Err(DropReason::Generated),
+                (Linking::On, _) => Ok(plain(
+                    ReasonCode::NamedByRedOutput,
+                    "named by the last red test output",
+                )),
+            }
+        });
+    }
+
+    /// The files that a text names, the first name first; `reason` says why each is wanted, or why it is not.
+    fn named(
+        &mut self,
+        named: &[String],
+        kind: ItemKind,
+        tier: Tier,
+        reason: impl Fn(&str, &FileEntry) -> Result<Reason, DropReason>,
+    ) {
         for (position, name) in named.iter().enumerate() {
-            let (kind, tier, score) = (ItemKind::RedOutput, Tier::RedOutput, rank(100, position));
+            let score = rank(100, position);
             match resolve(self.inventory, name) {
                 Resolved::Folder => {}
                 Resolved::Refused(path, reason) => self.refuse(&path, kind, tier, score, reason),
                 Resolved::Files(files) => {
                     for file in files {
-                        match (linking, file.kind) {
-                            (Linking::Off, _) => {
-                                self.refuse(&file.path, kind, tier, score, DropReason::LinkingOff);
-                            }
-                            (Linking::On, FileKind::Generated) => {
-                                self.refuse(&file.path, kind, tier, score, DropReason::Generated);
-                            }
-                            (Linking::On, _) => {
-                                let reason =
-                                    plain(ReasonCode::NamedByRedOutput, "named by the last red test output");
-                                self.want(
-                                    &file.path,
-                                    Ground {
-                                        kind,
-                                        tier,
-                                        score,
-                                        reason,
-                                    },
-                                );
-                            }
+                        match reason(name, file) {
+                            Ok(reason) => self.want(
+                                &file.path,
+                                Ground {
+                                    kind,
+                                    tier,
+                                    score,
+                                    reason,
+                                },
+                            ),
+                            Err(reason) => self.refuse(&file.path, kind, tier, score, reason),
                         }
                     }
                 }

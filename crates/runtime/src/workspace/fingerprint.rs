@@ -34,7 +34,7 @@ const MAX_IGNORE_BYTES: u64 = 1024 * 1024;
 ///
 /// # Errors
 /// When a `.gitignore` or `.ignore` is no regular file, or larger than 1 MiB. Git, too, follows no link there.
-pub fn check_ignore_files(root: &Path) -> io::Result<()> {
+pub(super) fn check_ignore_files(root: &Path) -> io::Result<()> {
     let mut open = vec![root.to_owned()];
     while let Some(dir) = open.pop() {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
