@@ -17,8 +17,12 @@ fn recorded() -> (Place, Record) {
 
 fn resume(place: &Place, dir: &RunDir) -> Result<(usize, Recovery), LogError> {
     let store = place.store();
-    LogWriter::resume(dir, &RealDisk, store.artifacts(), 1)
-        .map(|(_, events, recovery)| (events.len(), recovery))
+    let mut events = 0;
+    let opened = LogWriter::resume(dir, &RealDisk, store.artifacts(), 1, |_| {
+        events += 1;
+        Ok::<_, LogError>(())
+    });
+    opened.map(|(_, recovery)| (events, recovery))
 }
 
 #[test]

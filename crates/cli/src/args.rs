@@ -3,7 +3,7 @@
 use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use std::path::PathBuf;
-use tracegate_core::stop::Exit;
+use tracegate_core::{fact::run::Prices, stop::Exit};
 
 /// Runs coding agents so that afterwards nobody has to believe them.
 ///
@@ -41,9 +41,9 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run an agent on a goal
     Run(Run),
-    /// Go on with a run that was cut off or used up its steps
+    /// Go on with a run that was cut off or reached a limit
     Resume(Resume),
-    /// Answer the question of a waiting run, and go on with it
+    /// Answer a question of a waiting run, and go on with it
     Answer(Answer),
     /// Show a run: its summary and what each tool did
     Show(Show),
@@ -106,8 +106,15 @@ pub(crate) struct Resume {
 pub(crate) struct Answer {
     /// A run, as for `show`
     pub(crate) run: String,
-    /// The answer; `-` reads it from standard input
-    pub(crate) text: String,
+    /// The answer to a question of the agent; `-` reads it from standard input
+    #[arg(required_unless_present_any = ["allow", "deny"], conflicts_with_all = ["allow", "deny"])]
+    pub(crate) text: Option<String>,
+    /// Permit the action that the policy asks about
+    #[arg(long, conflicts_with = "deny")]
+    pub(crate) allow: bool,
+    /// Refuse it: the agent is told and goes on
+    #[arg(long)]
+    pub(crate) deny: bool,
     /// Which question, if several are open
     #[arg(long, value_name = "ID")]
     pub(crate) question: Option<String>,
@@ -124,7 +131,9 @@ pub(crate) struct Again {
     /// A new step limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
-    /// Go on although the policy has changed since; that you accepted it is recorded
+    #[command(flatten)]
+    pub(crate) budget: Budget,
+    /// Go on although policy or task have changed since; that you accepted it is recorded
     #[arg(long)]
     pub(crate) accept_changes: bool,
     /// Print the ending as JSON
@@ -149,6 +158,17 @@ pub(crate) struct How {
     /// Stop after N steps
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: u32,
+    #[command(flatten)]
+    pub(crate) budget: Budget,
+    /// What a million tokens cost in USD: input, output and, where they differ from input, cache reads and writes
+    #[arg(long, value_name = "IN,OUT[,READ,WRITE]", value_parser = prices)]
+    pub(crate) prices: Option<Prices>,
+    /// How many tokens the model takes in; older turns give way to a summary when the conversation outgrows it
+    #[arg(long, value_name = "TOKENS", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(8192..))]
+    pub(crate) window: u64,
+    /// Where the policy asks: refuse, or suspend the run until `tracegate answer` [default: ask at a terminal, else refuse]
+    #[arg(long, value_name = "deny|suspend")]
+    pub(crate) on_ask: Option<OnAsk>,
     /// Whether tests linked to what the agent touches enter the context
     #[arg(long, value_name = "on|off", default_value = "on")]
     pub(crate) context_tests: OnOff,
@@ -167,6 +187,71 @@ pub(crate) struct How {
     /// When the log is synced to disk
     #[arg(long, value_name = "kill|step|event", default_value = "step")]
     pub(crate) durability: Durability,
+}
+
+/// What a run may use up; each limit is a stop of its own.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct Budget {
+    /// Stop once N tokens, input and output together, are used
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Stop once the tokens cost this much; needs --prices
+    #[arg(long, value_name = "USD", value_parser = millionths)]
+    pub(crate) max_cost: Option<u64>,
+    /// Stop after this much work, in the middle of whatever is being done; waiting for an answer is no work
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=u64::MAX / 1000))]
+    pub(crate) max_time: Option<u64>,
+}
+
+impl Budget {
+    /// Returns the time limit in milliseconds.
+    pub(crate) fn max_ms(&self) -> Option<u64> {
+        self.max_time.map(|seconds| seconds.saturating_mul(1000))
+    }
+}
+
+/// Reads dollars as millionths of a dollar: up to six decimals, no sign, no exponent.
+fn millionths(text: &str) -> Result<u64, String> {
+    let wrong = || "an amount in USD has at most six decimals, as in 0.25".to_owned();
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 6 {
+        return Err(wrong());
+    }
+    let whole: u64 = whole.parse().map_err(|_| wrong())?;
+    let part: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+    whole
+        .checked_mul(1_000_000)
+        .and_then(|whole| whole.checked_add(part))
+        .ok_or_else(wrong)
+}
+
+fn prices(text: &str) -> Result<Prices, String> {
+    let amounts: Vec<u64> = text
+        .split(',')
+        .map(|amount| millionths(amount.trim()))
+        .collect::<Result<_, _>>()?;
+    let (input, output, cache_read, cache_write) = match *amounts.as_slice() {
+        [input, output] => (input, output, input, input),
+        [input, output, read, write] => (input, output, read, write),
+        _ => {
+            return Err(
+                "two or four amounts are wanted: input and output, or also cache reads and writes".to_owned(),
+            );
+        }
+    };
+    Ok(Prices {
+        input,
+        output,
+        cache_read,
+        cache_write,
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnAsk {
+    Deny,
+    Suspend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

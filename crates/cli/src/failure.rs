@@ -95,6 +95,9 @@ impl From<RecorderError> for Failure {
             RecorderError::Artifact(_) | RecorderError::Violation(_) | RecorderError::Scrub(_) => {
                 Self::new(Exit::RecorderFailed, error).help(RECORDER_HELP)
             }
+            RecorderError::Conversation(_) => {
+                Self::new(Exit::Integrity, error).help("nothing was sent to the model; tracegate fsck RUN")
+            }
         }
     }
 }

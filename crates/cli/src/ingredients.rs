@@ -1,7 +1,7 @@
 //! What a run is made of, put together from what was typed and what the environment says.
 
 use crate::{
-    args::{Durability, Global, How, OnOff},
+    args::{Durability, Global, How, OnAsk, OnOff},
     environment::Environment,
     failure::Failure,
     live::Bridged,
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::path::PathBuf;
 use tracegate::{
-    config::{RunConfig, default_limits, default_settings},
+    config::{RunConfig, default_settings},
     live::{LiveSpans, NoLiveSpans},
     model::scripted::ScriptedModel,
     recorder::Sink,
@@ -19,7 +19,7 @@ use tracegate::{
     world::{RealWorld, World as _},
 };
 use tracegate_core::{
-    fact::run::{Agent, Durability as Level, Limits, Settings, Switch},
+    fact::run::{Agent, Durability as Level, Limits, OnAsk as Asks, Settings, Switch},
     ids::RunId,
     redact::Redactor,
 };
@@ -87,6 +87,10 @@ pub(crate) fn gather(
     if goal.trim().is_empty() {
         return Err(tracegate::session::StartError::EmptyGoal.into());
     }
+    if how.budget.max_cost.is_some() && how.prices.is_none() {
+        return Err(Failure::usage("a limit of cost needs to know what tokens cost")
+            .help("say it with --prices IN,OUT in USD per million tokens, as in --prices 3,15"));
+    }
     if !workspace.is_dir() {
         return Err(Failure::usage(format!(
             "the workspace `{}` is not a directory",
@@ -116,7 +120,9 @@ pub(crate) fn gather(
         grants: policy.grants.clone(),
         limits: Limits {
             max_steps: how.max_steps,
-            ..default_limits()
+            max_tokens: how.budget.max_tokens,
+            max_ms: how.budget.max_ms(),
+            max_cost: how.budget.max_cost,
         },
         settings: settings(how),
         agent: Agent {
@@ -151,6 +157,13 @@ fn settings(how: &How) -> Settings {
         },
         readiness_ms: how.ready_timeout.saturating_mul(1000),
         command_ms: how.command_timeout.saturating_mul(1000),
+        window: how.window,
+        prices: how.prices,
+        on_ask: match how.on_ask {
+            None => Asks::Terminal,
+            Some(OnAsk::Deny) => Asks::Deny,
+            Some(OnAsk::Suspend) => Asks::Suspend,
+        },
         ..default_settings()
     }
 }
@@ -166,7 +179,10 @@ pub(crate) fn read_script(
         Failure::usage(format!("cannot read script `{name}`: {error}"))
             .help("name a cassette with --script FILE")
     })?;
-    ScriptedModel::parse(&name, &text).map_err(|error| Failure::usage(&error).help(error.help()))
+    let model =
+        ScriptedModel::parse(&name, &text).map_err(|error| Failure::usage(&error).help(error.help()))?;
+    // Recorded by its whole path, so that a resume finds it from anywhere.
+    Ok(model.kept_at(&environment.dir.join(file).display().to_string()))
 }
 
 impl Ingredients {

@@ -14,6 +14,7 @@ mod progress;
 mod runs;
 mod signals;
 mod spans;
+mod terminal;
 
 use std::process::ExitCode;
 use tracegate_core::stop::Exit;

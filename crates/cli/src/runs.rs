@@ -38,7 +38,11 @@ pub(crate) fn read(store: Store, dir: RunDir) -> Result<Found, Failure> {
     })
 }
 
-fn resolve(environment: &Environment, store: &Path, name: &str) -> Result<(Store, RunDir), Failure> {
+pub(crate) fn resolve(
+    environment: &Environment,
+    store: &Path,
+    name: &str,
+) -> Result<(Store, RunDir), Failure> {
     if name.contains('/') {
         return by_path(environment, name);
     }

@@ -133,15 +133,18 @@ impl Sending {
     }
 
     /// Returns the sink that feeds it. The events of earlier segments only say what is open and what all spans have in common.
-    pub(crate) fn sink(&self, run: &RunId, before: &[Event]) -> Box<dyn Sink> {
+    pub(crate) fn sink(&self, run: &RunId, before: Option<&RunDir>) -> Result<Box<dyn Sink>, Failure> {
         let mut projector = Projector::new(run);
-        for event in before {
-            drop(projector.feed(event));
+        if let Some(dir) = before {
+            let mut reader = LogReader::open(dir)?;
+            while let Some(event) = reader.next_event()? {
+                drop(projector.feed(&event));
+            }
         }
-        Box::new(SpanSink {
+        Ok(Box::new(SpanSink {
             projector,
             sending: self.clone(),
-        })
+        }))
     }
 
     /// Hands spans over; without a thread they stay where they are, in the log.

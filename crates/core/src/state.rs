@@ -155,6 +155,12 @@ pub struct RunState {
     pub ts: Timestamp,
     /// When the run began.
     pub began: Timestamp,
+    /// The segment that wrote the last event.
+    pub writer: SegmentNo,
+    /// How long its process had been at work then, in nanoseconds.
+    pub worked_ns: u64,
+    /// How long the segments before it were, in nanoseconds.
+    pub worked_before_ns: u64,
     /// The segment at work, 0 before the first.
     pub segment: SegmentNo,
     /// Span of the first segment, the root of the trace.
@@ -213,6 +219,9 @@ impl Default for RunState {
             seq: Seq(0),
             ts: Timestamp(0),
             began: Timestamp(0),
+            writer: SegmentNo(0),
+            worked_ns: 0,
+            worked_before_ns: 0,
             segment: SegmentNo(0),
             root: None,
             step: StepNo(0),
@@ -263,15 +272,27 @@ impl RunState {
         self.check(event)?;
         self.seq = event.seq;
         self.ts = event.ts;
+        if event.segment != self.writer {
+            self.worked_before_ns = self.worked_before_ns.saturating_add(self.worked_ns);
+            self.writer = event.segment;
+        }
+        self.worked_ns = event.mono_ns;
         self.apply_edge(event);
         self.apply_fact(event);
         Ok(())
     }
 
-    /// Returns how long the run has taken so far, in milliseconds.
+    /// Returns how long processes have worked on the run so far, in milliseconds; while it waited for its user, nobody did.
     #[must_use]
     pub const fn elapsed_ms(&self) -> u64 {
-        self.ts.0.saturating_sub(self.began.0) / 1_000_000
+        self.worked_before_ns.saturating_add(self.worked_ns) / 1_000_000
+    }
+
+    /// Returns what the model's tokens cost so far, in millionths of a US dollar, if anybody said what they cost.
+    #[must_use]
+    pub fn cost(&self) -> Option<u64> {
+        let prices = self.settings.as_ref()?.prices?;
+        Some(prices.cost(self.usage))
     }
 
     /// Tells whether an event may follow.
@@ -443,6 +464,10 @@ impl RunState {
             }
             Fact::SegmentStarted(data) => {
                 self.limits = data.limits.or(self.limits);
+                if let Some(goal) = &data.goal {
+                    self.goal = Goal::read(&goal.preview());
+                    self.evidence.aim_at(&self.goal);
+                }
                 self.segment = event.segment;
                 self.root = self.root.or(event.span);
                 self.status = Status::Running;
@@ -480,10 +505,11 @@ impl RunState {
             }
             Fact::PermissionReviewFinished(data) => {
                 let refused = data.decision == Verb::Deny;
-                let progress = if refused {
-                    Progress::Refused
-                } else {
-                    Progress::Permitted
+                let progress = match data.decision {
+                    Verb::Deny => Progress::Refused,
+                    Verb::Allow => Progress::Permitted,
+                    // The run waits for whoever may say so.
+                    Verb::Ask => Progress::Asked,
                 };
                 self.advance(event.action, progress);
                 self.refusal = refused.then(|| {

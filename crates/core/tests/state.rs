@@ -567,7 +567,7 @@ fn the_recorded_run_folds_to_what_it_says() {
     );
     assert_eq!((state.usage.total(), state.pushed_back), (7, 0));
     assert!(state.open_spans.is_empty() && state.open_actions.is_empty());
-    assert_eq!(state.elapsed_ms(), state.seq.0 - 1);
+    assert_eq!(state.elapsed_ms(), state.seq.0);
     let json = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<RunState>(&json).unwrap(), state);
 }

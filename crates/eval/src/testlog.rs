@@ -70,6 +70,7 @@ impl Log {
                 max_steps: 30,
                 max_tokens: None,
                 max_ms: None,
+                max_cost: None,
             },
             settings: run::Settings {
                 context_tests: run::Switch::Off,
@@ -79,12 +80,16 @@ impl Log {
                 durability: run::Durability::Step,
                 readiness_ms: 0,
                 command_ms: 0,
+                window: 128_000,
+                on_ask: run::OnAsk::Deny,
+                prices: None,
             },
         };
         log.push(started);
         log.push(run::SegmentStarted {
             limits: None,
             policy: None,
+            goal: None,
             pid: 1,
             version: "1".to_owned(),
             resumed_from: None,

@@ -100,6 +100,7 @@ async fn attempt(case: &Case, bench: &Bench<'_>, report: &mut CaseReport) -> Res
     report.run_id = Some(run.to_string());
     let cancel = Notify::new();
     let parts = Parts {
+        user: None,
         model: bench.model,
         policy: bench.policy,
         cancel: &cancel,

@@ -34,6 +34,8 @@ pub enum ReasonCode {
     AskGranted,
     /// A person said yes to exactly this before.
     AskRemembered,
+    /// A person would have to be waited for, and the arguments hold a secret that is not kept meanwhile.
+    ArgsRedacted,
     /// A variable that `env.allow` does not list.
     EnvNotAllowed,
     /// An operand is not known before the run.

@@ -1,22 +1,26 @@
 //! The loop: steps until the agent answers, asks, or something stops it.
 
 use crate::{
+    asking::User,
     conversation::Message,
-    gate::{self, PendingAction, Rules, Ruling},
+    gate::{self, Arguments, PendingAction, Rules, Ruling},
+    limits,
     model::{self, Model, ModelError, ModelReply, ToolCall},
     readiness,
     recorder::{Place, RecorderError, Span},
     session::{Ending, Session},
     tools::{self, After, Request},
     validate,
+    world::Sleeping,
 };
 use tokio::sync::Notify;
 use tracegate_core::{
     fact::{
         gate::ValidationRuling,
         model::Role,
-        run::{AgentStepFinished, AgentStepStarted, LimitReached},
-        tool::Action,
+        run::{AgentStepFinished, AgentStepStarted},
+        tool::{Action, Outcome},
+        user::QuestionKind,
     },
     ids::ActionId,
     payload::{INLINE_STRING, clip},
@@ -95,6 +99,8 @@ pub(crate) enum Unfinished {
         /// The first action that it asks for.
         first: u64,
     },
+    /// A question without an answer: nothing can be done before somebody gives it.
+    Question,
     /// An answer without a ruling.
     Answer,
     /// A ruling that was not carried out.
@@ -113,6 +119,8 @@ pub struct Parts<'a> {
     pub model: &'a dyn Model,
     /// Rules on actions.
     pub policy: &'a dyn Rules,
+    /// Who can be asked while the run goes on; nobody, and questions suspend it.
+    pub user: Option<&'a dyn User>,
     /// Notified when a person stops the run; the step at work is dropped and what it began is recorded as cut off.
     pub cancel: &'a Notify,
 }
@@ -139,16 +147,16 @@ async fn turns(session: &mut Session, parts: &Parts<'_>) -> Result<(StopReason, 
         {
             return Ok(stop);
         }
+        let alarm = session.alarm();
         let turn = tokio::select! {
             biased;
             () = parts.cancel.notified() => return Ok((StopReason::Cancelled, "a person stopped the run".to_owned())),
             turn = turn(session, parts, unfinished) => turn,
+            () = alarm => return session.out_of_time(),
         };
         match turn {
             Ok(Turn::Continue) => {}
-            Ok(Turn::Waiting) => {
-                return Ok((StopReason::WaitingForUser, "the agent asked its user".to_owned()));
-            }
+            Ok(Turn::Waiting) => return Ok((StopReason::WaitingForUser, session.waits_for())),
             Ok(Turn::Judged(ValidationRuling::Complete)) => {
                 return Ok((StopReason::Completed, String::new()));
             }
@@ -170,6 +178,7 @@ async fn turn(session: &mut Session, parts: &Parts<'_>, unfinished: Unfinished) 
         Unfinished::Nothing => step(session, parts, Cut::New).await?,
         Unfinished::Step => step(session, parts, Cut::BeforeReply).await?,
         Unfinished::Reply { reply, first } => step(session, parts, Cut::AfterReply { reply, first }).await?,
+        Unfinished::Question => Did::Ask,
         Unfinished::Answer => Did::Answer,
         Unfinished::Ruling(ruling) => return Ok(Turn::Judged(ruling)),
     };
@@ -207,16 +216,21 @@ async fn step(session: &mut Session, parts: &Parts<'_>, cut: Cut) -> Result<Did,
             break;
         }
         let action = session.record_action(id, &reply, index)?;
-        match gate::review(session, parts.policy, action)? {
+        if session.take_answer(id)? {
+            continue;
+        }
+        match gate::review(session, parts, action).await? {
+            Ruling::Permitted(action) if session.passes_over(&action) => session.pass_over(action.id())?,
             Ruling::Permitted(action) => {
-                if tools::execute(session, action).await? == After::Wait {
-                    did = Did::Ask;
-                    break;
+                if tools::execute(session, action, parts.user).await? == After::Wait {
+                    did = session.suspend();
                 }
             }
+            Ruling::Suspended => did = session.suspend(),
             Ruling::Refused(refusal) => session.refuse(&refusal)?,
         }
     }
+    session.end_of_turn();
     session.checkpoint()?;
     let actions = u32::try_from(asked.len()).unwrap_or(u32::MAX);
     session.recorder.end(step, AgentStepFinished { actions })?;
@@ -238,32 +252,10 @@ fn stop_check(
             "the runtime failed three times running".to_owned(),
         )));
     }
-    let Some(limits) = state.limits else {
-        return Ok(None);
-    };
-    let (steps, tokens, elapsed) = (u64::from(state.step.0), state.usage.total(), state.elapsed_ms());
-    let reached = [
-        (
-            "steps",
-            steps,
-            Some(u64::from(limits.max_steps)),
-            StopReason::MaxSteps,
-        ),
-        ("tokens", tokens, limits.max_tokens, StopReason::BudgetExhausted),
-        ("time", elapsed, limits.max_ms, StopReason::BudgetExhausted),
-    ];
-    for (which, value, limit, stop) in reached {
-        if let Some(limit) = limit.filter(|limit| value >= *limit) {
-            session.recorder.record(
-                Place::default(),
-                LimitReached {
-                    which: which.to_owned(),
-                    value,
-                    limit,
-                },
-            )?;
-            return Ok(Some((stop, format!("the limit of {limit} {which} is reached"))));
-        }
+    let reached = state.limits.and_then(|limits| limits::reached(state, &limits));
+    if let Some(reached) = reached {
+        session.recorder.record(Place::default(), reached.event())?;
+        return Ok(Some((reached.stop(), reached.to_string())));
     }
     Ok(None)
 }
@@ -284,6 +276,82 @@ fn refused_too_often(session: &Session, policy: &dyn Rules) -> Option<String> {
 }
 
 impl Session {
+    /// Completes when the run has worked as long as it may; never, if nothing limits that.
+    fn alarm(&self) -> Sleeping {
+        let most = self.state().limits.and_then(|limits| limits.max_ms);
+        match most {
+            Some(most) => self
+                .recorder
+                .sleep(most.saturating_sub(self.recorder.worked_ms())),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
+    /// Ends a run that ran out of time in the middle of a turn.
+    fn out_of_time(&mut self) -> Result<(StopReason, String), RecorderError> {
+        let limit = self
+            .state()
+            .limits
+            .and_then(|limits| limits.max_ms)
+            .unwrap_or_default();
+        let value = self.recorder.worked_ms().max(limit);
+        let reached = limits::Reached::Time { value, limit };
+        self.recorder.record(Place::default(), reached.event())?;
+        Ok((reached.stop(), reached.to_string()))
+    }
+
+    /// Says what the run waits for.
+    fn waits_for(&self) -> String {
+        let open: Vec<String> = self
+            .state()
+            .open_questions
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        format!("the run waits for an answer to {}", open.join(" and "))
+    }
+
+    /// Gives an action that asked for words the user's answer as its result; false if there is none for it.
+    fn take_answer(&mut self, id: ActionId) -> Result<bool, RecorderError> {
+        match self.answered.get(&id) {
+            Some(answered) if answered.kind == QuestionKind::Text => {
+                let (question, answer) = (answered.question.clone(), answered.answer.clone());
+                self.answered.remove(&id);
+                tools::answered(self, id, &question, &answer)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Says that the run has to wait, which the rest of the reply feels.
+    const fn suspend(&mut self) -> Did {
+        self.suspended = true;
+        Did::Ask
+    }
+
+    /// Tells whether a permitted action is not done all the same: a question before it suspended the run, and its answer may change
+    /// what the agent wants.
+    fn passes_over(&self, action: &gate::PermittedAction) -> bool {
+        let own_question = self.answered.contains_key(&action.id()) || action.request().is_question();
+        self.suspended && !own_question
+    }
+
+    /// Gives an action that was not reached its result.
+    fn pass_over(&mut self, id: ActionId) -> Result<(), RecorderError> {
+        let text =
+            "not done: a question before it had to be answered first; ask for it again if it is still wanted";
+        self.record_outcome(id, Outcome::NotRun, text)
+    }
+
+    /// Forgets what belongs to the turn that is over.
+    fn end_of_turn(&mut self) {
+        if self.state().open_questions.is_empty() {
+            self.suspended = false;
+            self.answered.clear();
+        }
+    }
+
     /// Begins a step, or once more the one that a dead process had begun.
     fn begin_step(&mut self, cut: &Cut) -> Result<Span, RecorderError> {
         match cut {
@@ -331,23 +399,29 @@ impl Session {
         id: ActionId,
         reply: &ModelReply,
         index: usize,
-    ) -> Result<PendingAction, RecorderError> {
+    ) -> Result<PendingAction, StepError> {
         let Some(call) = reply.tool_calls.get(index) else {
             return Ok(PendingAction {
                 id,
                 request: Err("there is no such call".to_owned()),
+                arguments: Arguments::Whole,
             });
         };
         if id.0 <= self.state().actions {
             return Ok(PendingAction {
                 id,
                 request: taken_up(call),
+                arguments: Arguments::Whole,
             });
         }
         let mut args = call.input.clone();
         let redacted = self.recorder.redactor().json(&mut args).total() > 0;
         self.recorder.fit(&mut args)?;
         let request = Request::parse(&call.name, &call.input);
+        if !self.state().observed {
+            // Between two actions lies at least one observation; one that waits for its user has left none.
+            self.observe_before()?;
+        }
         let description = request
             .as_ref()
             .map_or_else(|_| clip(&call.name, 80), ToString::to_string);
@@ -360,7 +434,16 @@ impl Session {
             args_redacted: redacted,
         };
         self.recorder.record(Place::at(id), action)?;
-        Ok(PendingAction { id, request })
+        let arguments = if redacted {
+            Arguments::Redacted
+        } else {
+            Arguments::Whole
+        };
+        Ok(PendingAction {
+            id,
+            request,
+            arguments,
+        })
     }
 }
 

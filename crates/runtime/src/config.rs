@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use tracegate_core::{
     fact::{
         gate::PolicyGranted,
-        run::{Agent, Durability, Limits, PolicyRef, RedactionMode, RemoteParent, Settings, Switch},
+        run::{Agent, Durability, Limits, OnAsk, PolicyRef, RedactionMode, RemoteParent, Settings, Switch},
     },
     ids::TraceId,
 };
@@ -41,6 +41,7 @@ pub const fn default_limits() -> Limits {
         max_steps: 30,
         max_tokens: None,
         max_ms: None,
+        max_cost: None,
     }
 }
 
@@ -55,5 +56,8 @@ pub const fn default_settings() -> Settings {
         durability: Durability::Step,
         readiness_ms: 10_000,
         command_ms: 600_000,
+        window: 128_000,
+        on_ask: OnAsk::Terminal,
+        prices: None,
     }
 }

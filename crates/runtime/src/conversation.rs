@@ -1,14 +1,21 @@
 //! The conversation with the model: what was said, and requests as deltas with a digest, so that the log can repeat them bit by bit.
 
+mod compact;
 mod recall;
 
+pub use compact::Compaction;
+pub(crate) use recall::Recall;
 pub use recall::{ConversationError, rebuild};
 
-use crate::recorder::{Recorder, RecorderError};
+use crate::{
+    context::estimate_tokens,
+    recorder::{Recorder, RecorderError},
+};
 use serde::Serialize;
 use tracegate_core::{
     fact::model::{MessageRecord, Role},
     ids::{ActionId, Digest},
+    redact::Redactor,
 };
 
 /// A message, with its whole text.
@@ -45,11 +52,18 @@ pub struct Conversation {
     messages: Vec<Message>,
     /// `digests[n]` covers the first `n` messages; a request's digest costs only its new ones.
     digests: Vec<Digest>,
+    /// Estimated tokens of each message.
+    weights: Vec<u64>,
     /// How many of `messages` the last request held.
     sent: usize,
     /// What the next request adds after the results of actions: between a call and its result nothing may stand.
     notices: Vec<Message>,
+    /// What the user was asked and answered, word for word: no compaction loses it.
+    answers: Vec<String>,
 }
+
+/// What a message takes besides its text.
+const ENVELOPE_TOKENS: u64 = 8;
 
 /// A request as the log holds it.
 #[derive(Debug)]
@@ -66,8 +80,23 @@ impl Conversation {
     /// Adds a message.
     pub fn push(&mut self, message: Message) {
         let digest = extend_digest(self.digests.last().copied(), &message);
+        self.weights
+            .push(estimate_tokens(&message.content) + ENVELOPE_TOKENS);
         self.messages.push(message);
         self.digests.push(digest);
+    }
+
+    /// Forgets all but the first `kept` messages.
+    fn truncate(&mut self, kept: usize) {
+        self.messages.truncate(kept);
+        self.digests.truncate(kept);
+        self.weights.truncate(kept);
+    }
+
+    /// Remembers what the user was asked and answered, in words that are the same whoever reads them out of the log again.
+    pub(crate) fn keep_answer(&mut self, question: &str, answer: &str, redactor: &Redactor) {
+        let said = format!("The user was asked: {question}\nThe user answered: {answer}");
+        self.answers.push(redactor.scrub_text(said).into_inner());
     }
 
     /// Opens the conversation: standing instructions, then the goal.

@@ -1,6 +1,11 @@
 //! The permission gate: reviews an action against the policy before it happens. Nothing runs without what it hands out.
 
-use crate::{agent::StepError, recorder::Place, session::Session, tools::Request};
+use crate::{
+    agent::{Parts, StepError},
+    recorder::{Place, RecorderError},
+    session::Session,
+    tools::Request,
+};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::WalkBuilder;
 use std::{
@@ -11,12 +16,14 @@ use tracegate_core::{
     fact::{
         Failure,
         gate::{Class, PermissionReviewFinished, PermissionReviewStarted, Verb},
+        run::OnAsk,
         tool::{Observation, ObservationKind, Outcome, Phase},
+        user::{Permission, QuestionKind},
     },
     ids::ActionId,
     payload::clip,
 };
-use tracegate_policy::{Decision, Policy, PolicyLimits, ReasonCode, Sandbox};
+use tracegate_policy::{Answer, Decision, Policy, PolicyLimits, ReasonCode, Sandbox};
 
 /// An action that the model asked for, its arguments parsed, not yet allowed.
 #[derive(Debug)]
@@ -25,6 +32,17 @@ pub struct PendingAction {
     pub id: ActionId,
     /// What it wants, or why its arguments cannot be understood.
     pub request: Result<Request, String>,
+    /// Whether the log holds the arguments as they are.
+    pub arguments: Arguments,
+}
+
+/// What the log holds of an action's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arguments {
+    /// All of them.
+    Whole,
+    /// Redaction took a secret out: the action can be done now, and not by a process that goes on later.
+    Redacted,
 }
 
 /// An action that the gate let pass.
@@ -34,10 +52,10 @@ pub struct PendingAction {
 /// Anybody can put together an action that waits for a ruling, nobody one that has passed:
 ///
 /// ```
-/// use tracegate::{gate::PendingAction, tools::Request};
+/// use tracegate::{gate::{Arguments, PendingAction}, tools::Request};
 /// use tracegate_core::ids::ActionId;
 /// fn wait(id: ActionId, request: Request) -> PendingAction {
-///     PendingAction { id, request: Ok(request) }
+///     PendingAction { id, request: Ok(request), arguments: Arguments::Whole }
 /// }
 /// ```
 ///
@@ -54,22 +72,22 @@ pub struct PendingAction {
 /// ```
 /// use tracegate::{gate::PermittedAction, session::Session, tools};
 /// async fn run(session: &mut Session, action: PermittedAction) {
-///     tools::execute(session, action).await.ok();
+///     tools::execute(session, action, None).await.ok();
 /// }
 /// ```
 ///
 /// ```compile_fail
 /// use tracegate::{gate::PendingAction, session::Session, tools};
 /// async fn run(session: &mut Session, action: PendingAction) {
-///     tools::execute(session, action).await.ok();
+///     tools::execute(session, action, None).await.ok();
 /// }
 /// ```
 ///
 /// ```compile_fail
 /// use tracegate::{gate::PermittedAction, session::Session, tools};
 /// async fn run(session: &mut Session, action: PermittedAction) {
-///     tools::execute(session, action).await.ok();
-///     tools::execute(session, action).await.ok();
+///     tools::execute(session, action, None).await.ok();
+///     tools::execute(session, action, None).await.ok();
 /// }
 /// ```
 #[derive(Debug)]
@@ -113,6 +131,8 @@ pub enum Ruling {
     Permitted(PermittedAction),
     /// It may not; the model is told why.
     Refused(Refusal),
+    /// A person must say so, and the run waits until one does.
+    Suspended,
 }
 
 /// Why an action may not happen.
@@ -153,12 +173,22 @@ pub(crate) fn may_read(rules: &dyn Rules, path: &str) -> bool {
 
 /// Reviews an action and records the ruling.
 ///
-/// An action that cannot be understood is refused without a review: there is nothing that a rule could judge.
+/// An action that cannot be understood is refused without a review: there is nothing that a rule could judge. Where the policy asks,
+/// the answer is the one that was given to a run that had waited for it, or the one of whoever can be asked now; else the run is
+/// suspended or the action refused, as [`OnAsk`] says.
 ///
 /// # Errors
 /// When the run cannot be recorded, or the rules broke: then the action is denied and the run ends as `gate_failed`.
-pub fn review(session: &mut Session, rules: &dyn Rules, action: PendingAction) -> Result<Ruling, StepError> {
-    let PendingAction { id, request } = action;
+pub async fn review(
+    session: &mut Session,
+    parts: &Parts<'_>,
+    action: PendingAction,
+) -> Result<Ruling, StepError> {
+    let PendingAction {
+        id,
+        request,
+        arguments,
+    } = action;
     let request = match request {
         Ok(request) => request,
         Err(message) => {
@@ -174,14 +204,16 @@ pub fn review(session: &mut Session, rules: &dyn Rules, action: PendingAction) -
         .recorder
         .begin(Some(id), PermissionReviewStarted { tool: tool.clone() })?;
     let asked = request.review(&session.root);
-    let (decision, broke) = match catch_unwind(AssertUnwindSafe(|| rules.decide(&asked))) {
-        // Nobody is there to be asked: `ask` becomes a denial with its own reason.
-        Ok(decision) => (
-            oblige(decision.resolve(None), &request, session.root.path()),
-            None,
-        ),
-        Err(_) => (broken(), Some(Failure::new("gate_failed", BROKEN))),
+    let decided = catch_unwind(AssertUnwindSafe(|| parts.policy.decide(&asked)));
+    let broke = decided.is_err().then(|| Failure::new("gate_failed", BROKEN));
+    let (decision, approver) = match decided {
+        Ok(decision) if decision.verb == Verb::Ask => {
+            session.put((id, arguments), &request, decision, parts).await?
+        }
+        Ok(decision) => (decision, None),
+        Err(_) => (broken(), None),
     };
+    let decision = oblige(decision, &request, session.root.path());
     let digest = session.policy_digest;
     session.recorder.end(
         span,
@@ -194,7 +226,7 @@ pub fn review(session: &mut Session, rules: &dyn Rules, action: PendingAction) -
             reason: clip(&decision.reason, 512),
             effects: request.effects(&session.root),
             digest,
-            approver: None,
+            approver,
             error: broke.clone(),
         },
     )?;
@@ -208,12 +240,69 @@ pub fn review(session: &mut Session, rules: &dyn Rules, action: PendingAction) -
             class: decision.class,
             masks: decision.masks,
         }),
-        Verb::Ask | Verb::Deny => Ruling::Refused(Refusal {
+        Verb::Ask => Ruling::Suspended,
+        Verb::Deny => Ruling::Refused(Refusal {
             id,
             outcome: Outcome::Refused,
             message: explain(&decision),
         }),
     })
+}
+
+impl Session {
+    /// Puts what the policy asks to a person: returns the decision that follows, and who made it. It still says `ask` if the run
+    /// has to wait for that.
+    async fn put(
+        &mut self,
+        (id, arguments): (ActionId, Arguments),
+        request: &Request,
+        decision: Decision,
+        parts: &Parts<'_>,
+    ) -> Result<(Decision, Option<String>), RecorderError> {
+        let resolve = |permission| match permission {
+            Some(Permission::Allow) => Some(Answer::Yes),
+            Some(Permission::Deny) => Some(Answer::No),
+            None => None,
+        };
+        if let Some(answered) = self.answered.get(&id) {
+            let answer = resolve(answered.permission());
+            return Ok((decision.resolve(answer), Some("user".to_owned())));
+        }
+        let question = format!("Allow {request}? {} (rule {})", decision.reason, decision.rule);
+        if let (OnAsk::Terminal, Some(user)) = (self.on_ask, parts.user) {
+            let question = self.recorder.redactor().scrub_text(question).into_inner();
+            let asked = self.ask(id, QuestionKind::Permission, &question)?;
+            let answer = user.permit(&question).await;
+            // Whoever goes away without a word has not said yes.
+            let answer = answer
+                .as_deref()
+                .and_then(Permission::parse)
+                .unwrap_or(Permission::Deny);
+            self.hear(asked, &question, answer.as_str())?;
+            return Ok((decision.resolve(resolve(Some(answer))), Some("user".to_owned())));
+        }
+        match self.on_ask {
+            OnAsk::Suspend if arguments == Arguments::Redacted => Ok((not_suspended(decision), None)),
+            OnAsk::Suspend => {
+                self.ask(id, QuestionKind::Permission, &question)?;
+                Ok((decision, None))
+            }
+            OnAsk::Terminal | OnAsk::Deny => Ok((decision.resolve(None), None)),
+        }
+    }
+}
+
+/// Refuses what cannot wait: redaction took a secret out of its arguments, and whoever goes on with the run would not have it.
+fn not_suspended(decision: Decision) -> Decision {
+    Decision {
+        verb: Verb::Deny,
+        reason_code: ReasonCode::ArgsRedacted,
+        reason: format!(
+            "{}; its arguments hold a secret, which is not kept, so it cannot wait for an answer",
+            decision.reason
+        ),
+        ..decision
+    }
 }
 
 const BROKEN: &str = "the permission gate itself broke while it was reviewing";
@@ -332,19 +421,32 @@ impl Session {
     ///
     /// # Errors
     /// When the run cannot be recorded.
-    pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result<(), StepError> {
-        // The message quotes what the model asked for; what the model reads next is what the log holds.
-        let message = self.recorder.redactor().scrub_text(refusal.message.clone());
-        let content = self.recorder.payload(message.get())?;
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) -> Result<(), RecorderError> {
+        self.record_outcome(refusal.id, refusal.outcome, &refusal.message)
+    }
+
+    /// Records what became of an action that nothing was done for, and tells the model.
+    ///
+    /// # Errors
+    /// When the run cannot be recorded.
+    pub(crate) fn record_outcome(
+        &mut self,
+        id: ActionId,
+        outcome: Outcome,
+        text: &str,
+    ) -> Result<(), RecorderError> {
+        // The text may quote what the model asked for; what the model reads next is what the log holds.
+        let text = self.recorder.redactor().scrub_text(text.to_owned());
+        let content = self.recorder.payload(text.get())?;
         let observation = Observation {
             kind: ObservationKind::ToolOutput,
             phase: Phase::After,
             content: Some(content),
-            outcome: Some(refusal.outcome),
+            outcome: Some(outcome),
             workspace: None,
         };
-        self.recorder.record(Place::at(refusal.id), observation)?;
-        self.answer(refusal.id, message.into_inner());
+        self.recorder.record(Place::at(id), observation)?;
+        self.answer(id, text.into_inner());
         Ok(())
     }
 }

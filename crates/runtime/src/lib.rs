@@ -4,13 +4,16 @@
 //! knows neither OpenTelemetry nor evals.
 
 pub mod agent;
+pub mod asking;
 pub mod attention;
 pub mod config;
 pub mod context;
 pub mod conversation;
 pub mod gate;
+pub mod limits;
 pub mod live;
 pub mod model;
+pub mod past;
 pub mod readiness;
 pub mod recorder;
 pub mod resume;

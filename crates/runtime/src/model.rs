@@ -4,7 +4,7 @@ pub mod scripted;
 
 use crate::{
     agent::StepError,
-    context::Context,
+    context::{Context, estimate_tokens},
     conversation::{Delta, Message},
     session::Session,
 };
@@ -22,6 +22,8 @@ use tracegate_core::{
 };
 use tracing::Instrument as _;
 
+/// What is left free for the reply when a conversation is fitted into the model's window.
+const REPLY_TOKENS: u64 = 4096;
 /// The most actions that one reply may ask for; more is a model that has lost its way.
 pub const MAX_ACTIONS: usize = 64;
 
@@ -113,20 +115,28 @@ pub async fn complete(
     context: Context,
 ) -> Result<ModelReply, StepError> {
     let message = Message::plain(Role::User, context.text);
-    let Delta { keep, append, digest } = session.conversation.request(&session.recorder, &message)?;
     let tools = crate::tools::specs();
+    let spelled = serde_json::to_string(tools).unwrap_or_default();
+    session.compact(estimate_tokens(&message.content) + estimate_tokens(&spelled) + REPLY_TOKENS)?;
+    let Delta { keep, append, digest } = session.conversation.request(&session.recorder, &message)?;
     let info = model.info();
-    let span = session.recorder.begin(
-        None,
-        ModelCompleteStarted {
-            provider: info.provider,
-            model: info.name,
-            keep,
-            append,
-            digest,
-            tools_digest: Digest::of(&serde_json::to_vec(tools).unwrap_or_default()),
-        },
-    )?;
+    let asking = ModelCompleteStarted {
+        provider: info.provider,
+        model: info.name,
+        keep,
+        append,
+        digest,
+        tools_digest: Digest::of(spelled.as_bytes()),
+    };
+    let span = session.recorder.begin(None, asking.clone())?;
+    if session.resumed {
+        // What this process sends and what the log will give to the next one must be the same, whoever wrote which part.
+        let (seq, artifacts) = (span.started(), session.recorder.artifacts());
+        session
+            .conversation
+            .assert_recorded(seq, &asking, &message, artifacts)
+            .map_err(|error| StepError::Recorder(error.into()))?;
+    }
     let messages = session
         .conversation
         .messages()

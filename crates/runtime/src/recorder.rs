@@ -2,6 +2,7 @@
 
 use crate::{
     attention::Attention,
+    conversation::ConversationError,
     live::{LiveSpans, SpanIds},
     world::World,
 };
@@ -32,6 +33,9 @@ pub enum RecorderError {
     /// An artifact refuses.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
+    /// What is about to be sent to the model is not what the log holds.
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
     /// The event must not follow; a defect of this program.
     #[error("the event is out of order: {0}")]
     Violation(#[from] Violation),
@@ -199,6 +203,24 @@ impl Recorder {
     #[must_use]
     pub const fn trace(&self) -> TraceId {
         self.parts.trace
+    }
+
+    /// Returns how long processes have worked on the run, in milliseconds, up to now.
+    #[must_use]
+    pub fn worked_ms(&self) -> u64 {
+        let here = self.parts.world.monotonic_ns().saturating_sub(self.mono);
+        let before = if self.state.writer == self.segment {
+            self.state.worked_before_ns
+        } else {
+            self.state.worked_before_ns.saturating_add(self.state.worked_ns)
+        };
+        before.saturating_add(here) / 1_000_000
+    }
+
+    /// Completes once `ms` milliseconds have passed.
+    #[must_use]
+    pub fn sleep(&self, ms: u64) -> crate::world::Sleeping {
+        self.parts.world.sleep(ms)
     }
 
     /// Returns milliseconds of the monotonic clock.

@@ -2,29 +2,29 @@
 
 use crate::{
     agent::Unfinished,
-    attention::Attention,
+    asking::Answered,
     config::RunConfig,
     context::INSTRUCTIONS,
     conversation::{Conversation, ConversationError},
     model::{Model, ModelError},
+    past::{Asked, Past, Standing},
     recorder::{Parts, Place, Recorder, RecorderError},
     session::{Session, Surroundings, VERSION},
     workspace::{Fingerprint, UnusableWorkspace, enter},
 };
 use std::collections::BTreeMap;
 use tracegate_core::{
-    event::Event,
     fact::{
-        Data as _, Edge, Fact, Failure, SpanKind, SpanRef,
-        gate::{PolicyGranted, ValidationReviewFinished, ValidationRuling},
+        Failure, SpanRef,
+        gate::PolicyGranted,
         log::LogRecovered,
-        model::{ModelCompleteFinished, ReplyKind},
-        run::{AgentStepFinished, AgentStepStarted, Limits, RunStarted, SegmentStarted, StatusChanged},
-        tool::{Observation, ObservationKind, Phase, ToolExecuteFinished},
-        user::{MessageKind, UserMessage, UserQuestion},
+        run::{Limits, RunStarted, SegmentStarted, StatusChanged},
+        tool::{Observation, ObservationKind, Phase},
+        user::{Permission, QuestionKind},
     },
-    ids::{Digest, QuestionId, Timestamp},
-    state::{RunState, Violation},
+    ids::{Digest, QuestionId, SpanId, Timestamp},
+    payload::Payload,
+    state::Violation,
     stop::{Status, StopReason},
 };
 use tracegate_store::{ArtifactError, LogError, LogWriter, Recovery, RunDir, StoreError};
@@ -35,15 +35,34 @@ pub enum ResumeError {
     /// It is over, and nothing can be added to it.
     #[error("the run ended as {0}: there is nothing to go on with")]
     Over(StopReason),
-    /// It used up its steps and no more were granted.
-    #[error("the run used up its {0} steps")]
-    Exhausted(u32),
+    /// It reached a limit and no higher one was given.
+    #[error("the run reached its limit of {limit} {which}")]
+    Exhausted {
+        /// Which, as in `limit.reached`.
+        which: &'static str,
+        /// The limit.
+        limit: u64,
+    },
     /// It waits for an answer.
     #[error("the run waits for an answer to {0}")]
     Waiting(QuestionId),
     /// The question is not open.
     #[error("question {0} is not open: it was answered already, or never asked")]
     NotOpen(QuestionId),
+    /// The answer is not of the kind that the question asks for.
+    #[error("question {question} {wants}")]
+    WrongKind {
+        /// The question.
+        question: QuestionId,
+        /// What it asks for.
+        wants: &'static str,
+    },
+    /// `task.json` names another goal than the run was started with.
+    #[error("the task has changed: `task.json` says another {what} than the log")]
+    TaskChanged {
+        /// What is different.
+        what: &'static str,
+    },
     /// The policy is another one than the run was started with.
     #[error("the policy has changed: its digest is `{is}`, the run was started with `{was}`")]
     PolicyChanged {
@@ -93,32 +112,81 @@ impl From<ArtifactError> for ResumeError {
 /// What may differ from how the run was started.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// A new step limit.
-    pub max_steps: Option<u32>,
+    /// New limits; those that are none stay as they were.
+    pub limits: NewLimits,
     /// An answer to an open question.
-    pub answer: Option<(QuestionId, String)>,
-    /// Whether a changed policy is accepted; that it was is recorded.
-    pub accept_policy: bool,
+    pub answer: Option<(QuestionId, Answer)>,
+    /// Whether a changed policy or task is accepted; that it was is recorded.
+    pub accept: bool,
 }
 
-/// Where a cut-off run stands: what the loop has to finish before it takes its next turn.
+/// Limits to go on with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NewLimits {
+    /// Steps.
+    pub max_steps: Option<u32>,
+    /// Tokens.
+    pub max_tokens: Option<u64>,
+    /// Working time in milliseconds.
+    pub max_ms: Option<u64>,
+    /// Cost in millionths of a US dollar.
+    pub max_cost: Option<u64>,
+}
+
+impl NewLimits {
+    /// Returns `limits` with what is new in their place.
+    #[must_use]
+    pub fn over(self, limits: Limits) -> Limits {
+        Limits {
+            max_steps: self.max_steps.unwrap_or(limits.max_steps),
+            max_tokens: self.max_tokens.or(limits.max_tokens),
+            max_ms: self.max_ms.or(limits.max_ms),
+            max_cost: self.max_cost.or(limits.max_cost),
+        }
+    }
+}
+
+/// What a user says to an open question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Between two steps.
-    BetweenSteps,
-    /// In a step whose request has no reply yet: the step begins again.
-    Unanswered,
-    /// In a step whose reply is recorded: its remaining actions are done, its answer is judged.
-    Replied {
-        /// The reply verbatim.
-        raw: String,
-        /// The first action that it asked for.
-        first: u64,
-    },
-    /// After the step in which the agent gave its answer.
-    Answered,
-    /// After a ruling of the validation gate that was not carried out yet.
-    Judged(ValidationRuling),
+pub enum Answer {
+    /// Words.
+    Text(String),
+    /// Whether the action may happen.
+    Permission(Permission),
+}
+
+impl Answer {
+    /// Returns the answer as it stands in the log.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Permission(permission) => permission.as_str(),
+        }
+    }
+
+    const fn kind(&self) -> QuestionKind {
+        match self {
+            Self::Text(_) => QuestionKind::Text,
+            Self::Permission(_) => QuestionKind::Permission,
+        }
+    }
+}
+
+/// What a new segment is told of the one before it.
+struct Before {
+    recovery: Recovery,
+    died: Timestamp,
+    last_segment: Option<SpanId>,
+    told: bool,
+    granted: Vec<PolicyGranted>,
+    started: RunStarted,
+    limits: Option<Limits>,
+    /// Set if it differs from the one in force and was accepted.
+    goal: Option<String>,
+    policy_changed: bool,
+    /// The question that is answered now.
+    asked: Option<Asked>,
 }
 
 impl Session {
@@ -144,49 +212,73 @@ impl Session {
             sinks,
             live,
         } = around;
-        let (log, events, recovery) = LogWriter::resume(&dir, disk, store.artifacts(), world.pid())?;
-        let state = RunState::fold(&events)?;
-        let (open, died, was) = (state.open_actions.clone(), state.ts, state.status);
-        let started = events
-            .first()
-            .and_then(|event| RunStarted::of(&event.fact))
-            .ok_or(ResumeError::NoBeginning)?;
-        permit(&state, (&events, started), config, changes)?;
-        let conversation = Conversation::recall(&events, store.artifacts(), INSTRUCTIONS)?;
-        let standing = standing(&events, store.artifacts())?;
-        let (root, fingerprints, observed) = enter(&config.workspace, &redactor)?;
-        let mut attention = Attention::default();
-        events.iter().for_each(|event| attention.apply(event));
-        let (pid, trace, durability) = (world.pid(), started.trace_id, started.settings.durability);
         let artifacts = store.artifacts().clone();
+        let mut past = Past::new(&artifacts, &redactor);
+        let (log, recovery) =
+            LogWriter::resume(&dir, disk, &artifacts, world.pid(), |event| past.push(event))?;
+        let started = past.started()?.clone();
+        let goal = permit(&past, &dir, config, changes)?;
+        let text = |payload: &Payload| artifacts.text(payload);
+        let standing = past.standing();
+        let claim = past.claim().map(text).transpose()?;
+        let asked = changes.answer.as_ref().and_then(|(question, _)| {
+            let mut questions = past.questions.iter();
+            questions.find(|asked| asked.id == *question).cloned()
+        });
+        let before = Before {
+            recovery,
+            died: past.state.ts,
+            last_segment: past.last_segment,
+            told: past.told,
+            granted: past.granted.clone(),
+            limits: past
+                .state
+                .limits
+                .map(|limits| changes.limits.over(limits))
+                .filter(|new| Some(*new) != past.state.limits),
+            goal,
+            policy_changed: past.policy_in_force() != Some(config.policy.digest),
+            started,
+            asked,
+        };
+        let (root, fingerprints, observed) = enter(&config.workspace, &redactor)?;
+        let (was, open) = (past.state.status, past.state.open_actions.clone());
+        let (questions, done) = (past.questions.clone(), std::mem::take(&mut past.done));
+        let (turn, state) = (std::mem::take(&mut past.turn), past.state.clone());
+        let attention = std::mem::take(&mut past.attention);
+        let conversation: Conversation = past.into_conversation()?;
+        let (pid, settings) = (world.pid(), before.started.settings.clone());
         let parts = Parts {
             dir,
             log,
-            artifacts,
+            artifacts: artifacts.clone(),
             redactor,
             world,
             sinks,
             live,
-            trace,
-            durability,
+            trace: before.started.trace_id,
+            durability: settings.durability,
         };
         let recorder = Recorder::new(parts, state, attention);
-        let settings = &started.settings;
         let mut session = Self::assemble(
             recorder,
             root,
             conversation,
             config,
-            settings,
+            &settings,
             fingerprints,
             observed,
         );
-        session.claim = last_claim(&events, &session)?;
-        session.reopen(&events, &recovery, changes, pid, died, config)?;
-        session.note_workspace(&events)?;
-        crate::tools::settle(&mut session, &events, &open, changes.answer.as_ref())?;
+        session.resumed = true;
+        session.claim = claim;
+        session.reopen(&before, changes, pid, config)?;
+        session.note_workspace(&done)?;
+        crate::tools::settle(&mut session, &turn, &open)?;
+        session.take_up(questions, changes)?;
         session.unfinished = match standing {
+            _ if !session.state().open_questions.is_empty() => Unfinished::Question,
             Standing::Replied { raw, first } => {
+                let raw = artifacts.text(&raw)?;
                 let reply = model.recall(&raw).map_err(ResumeError::Reply)?;
                 Unfinished::Reply { reply, first }
             }
@@ -200,17 +292,49 @@ impl Session {
         Ok(session)
     }
 
+    /// Takes up the questions of the turn at work with what the user said to them.
+    fn take_up(&mut self, questions: Vec<Asked>, changes: &Changes) -> Result<(), ResumeError> {
+        for asked in questions {
+            let now = changes
+                .answer
+                .as_ref()
+                .filter(|(question, _)| *question == asked.id);
+            let answer = match (now, &asked.answer) {
+                (Some((_, answer)), _) => Some(
+                    self.recorder
+                        .redactor()
+                        .scrub_text(answer.as_str().to_owned())
+                        .into_inner(),
+                ),
+                (None, Some(given)) => Some(self.recorder.artifacts().text(given)?),
+                (None, None) => None,
+            };
+            self.suspended |= asked.suspended || now.is_some();
+            if let (Some(action), Some(answer)) = (asked.action, answer) {
+                let question = self.recorder.artifacts().text(&asked.question.text)?;
+                let kind = asked.question.kind;
+                self.answered.insert(
+                    action,
+                    Answered {
+                        kind,
+                        question,
+                        answer,
+                    },
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Writes what a new segment begins with: the mended end, closed spans, the answer, the status.
     fn reopen(
         &mut self,
-        events: &[Event],
-        recovery: &Recovery,
+        before: &Before,
         changes: &Changes,
         pid: u32,
-        died: Timestamp,
         config: &RunConfig,
     ) -> Result<(), RecorderError> {
-        if let Recovery::Quarantined { offset, bytes, file } = recovery {
+        if let Recovery::Quarantined { offset, bytes, file } = &before.recovery {
             let recovered = LogRecovered {
                 offset: *offset,
                 torn_bytes: *bytes,
@@ -220,16 +344,11 @@ impl Session {
         }
         self.recorder.heal(
             &Failure::new("process_killed", "the process ended before the operation did"),
-            died,
+            before.died,
         )?;
-        if let Some((question, text)) = &changes.answer {
-            let content = self.recorder.payload(text)?;
-            let message = UserMessage {
-                kind: MessageKind::Answer,
-                content,
-                question: Some(*question),
-            };
-            self.recorder.record(Place::default(), message)?;
+        if let (Some((_, answer)), Some(asked)) = (&changes.answer, &before.asked) {
+            let question = self.recorder.artifacts().text(&asked.question.text)?;
+            self.hear(asked.id, &question, answer.as_str())?;
         }
         if self.state().status != Status::Running {
             self.recorder.record(
@@ -240,63 +359,50 @@ impl Session {
                 },
             )?;
         }
-        let before = events
-            .iter()
-            .rev()
-            .find(|event| event.fact.edge() == Some((SpanKind::Segment, Edge::Started)));
-        let resumed_from = before.and_then(|event| event.span).map(|span_id| SpanRef {
+        let resumed_from = before.last_segment.map(|span_id| SpanRef {
             span_id,
             relation: "resumed_from".to_owned(),
         });
-        let limits = changes
-            .max_steps
-            .zip(self.state().limits)
-            .map(|(max_steps, limits)| Limits { max_steps, ..limits });
-        let policy = (changes.accept_policy && changed_policy(events, config)).then(|| config.policy.clone());
+        let goal = before
+            .goal
+            .as_deref()
+            .map(|goal| self.recorder.payload(goal))
+            .transpose()?;
         let segment = SegmentStarted {
             pid,
             version: VERSION.to_owned(),
             resumed_from,
-            limits,
-            policy,
+            limits: before.limits,
+            policy: before.policy_changed.then(|| config.policy.clone()),
+            goal,
         };
         self.begin_segment(segment)?;
-        self.catch_up(events)?;
+        self.catch_up(before)?;
+        if let Some(goal) = &before.goal {
+            self.follow_up(goal)?;
+        }
         self.recorder.sync()?;
         self.write_status(Status::Running, None, None)
     }
 
     /// Records grants and task of a run that died before it had.
-    fn catch_up(&mut self, events: &[Event]) -> Result<(), RecorderError> {
-        let Some(started) = events.first().and_then(|event| RunStarted::of(&event.fact)) else {
-            return Ok(());
-        };
-        let told = |message: &UserMessage| message.kind == MessageKind::Task;
-        if events
-            .iter()
-            .filter_map(|event| UserMessage::of(&event.fact))
-            .any(told)
-        {
+    fn catch_up(&mut self, before: &Before) -> Result<(), RecorderError> {
+        if before.told {
             return Ok(());
         }
-        let granted: Vec<&PolicyGranted> = events
-            .iter()
-            .filter_map(|event| PolicyGranted::of(&event.fact))
-            .collect();
-        let missing: Vec<PolicyGranted> = started
-            .grants
-            .iter()
-            .filter(|grant| !granted.contains(grant))
+        let grants = before.started.grants.iter();
+        let missing: Vec<PolicyGranted> = grants
+            .filter(|grant| !before.granted.contains(grant))
             .cloned()
             .collect();
-        let goal = self.recorder.artifacts().text(&started.goal)?;
+        let goal = self.recorder.artifacts().text(&before.started.goal)?;
         self.set_out(&missing, &goal)?;
         self.conversation.open(INSTRUCTIONS, goal);
         Ok(())
     }
 
     /// Tells the model what changed in the workspace while nobody was at work; what the log's own actions did is no news.
-    fn note_workspace(&mut self, events: &[Event]) -> Result<(), RecorderError> {
+    fn note_workspace(&mut self, done: &BTreeMap<String, Option<Digest>>) -> Result<(), RecorderError> {
         if self
             .state()
             .workspace
@@ -306,16 +412,10 @@ impl Session {
         }
         let dir = self.recorder.dir();
         let before = dir.read_json::<Fingerprint>(&dir.workspace()).ok().flatten();
-        let done: BTreeMap<&str, Option<Digest>> = events
-            .iter()
-            .filter_map(|event| ToolExecuteFinished::of(&event.fact))
-            .flat_map(|done| &done.side_effects)
-            .map(|effect| (effect.relative_path.as_str(), effect.after))
-            .collect();
         let paths = match &before {
             Some(before) => {
                 let mut changed = self.observed.changes_since(before);
-                changed.retain(|effect| done.get(effect.relative_path.as_str()) != Some(&effect.after));
+                changed.retain(|effect| done.get(&effect.relative_path) != Some(&effect.after));
                 if changed.is_empty() {
                     return Ok(());
                 }
@@ -345,13 +445,14 @@ impl Session {
     }
 }
 
-/// Says why a run must not go on, if it must not.
+/// Says why a run must not go on, if it must not. Returns the goal of `task.json` if that is another one and was accepted.
 fn permit(
-    state: &RunState,
-    (events, started): (&[Event], &RunStarted),
+    past: &Past<'_>,
+    dir: &RunDir,
     config: &RunConfig,
     changes: &Changes,
-) -> Result<(), ResumeError> {
+) -> Result<Option<String>, ResumeError> {
+    let state = &past.state;
     // A run that was cut off between its last two events is only finished.
     if let Some(stop) = state.stop_reason.filter(|_| state.finished)
         && matches!(
@@ -361,129 +462,63 @@ fn permit(
     {
         return Err(ResumeError::Over(stop));
     }
-    if let Some((question, _)) = &changes.answer {
-        if !state.open_questions.contains(question) {
+    if let Some((question, answer)) = &changes.answer {
+        let asked = past.questions.iter().find(|asked| asked.id == *question);
+        let Some(asked) = asked.filter(|_| state.open_questions.contains(question)) else {
             return Err(ResumeError::NotOpen(*question));
+        };
+        if asked.question.kind != answer.kind() {
+            let wants = match asked.question.kind {
+                QuestionKind::Permission => {
+                    "asks for a permission: it is answered by allow or deny, not by words"
+                }
+                QuestionKind::Text => "asks for words, not for a permission",
+            };
+            let question = *question;
+            return Err(ResumeError::WrongKind { question, wants });
         }
     } else if let Some(question) = state.open_questions.first() {
         return Err(ResumeError::Waiting(*question));
     }
-    let limit = changes
-        .max_steps
-        .or(state.limits.map(|limits| limits.max_steps))
-        .unwrap_or(u32::MAX);
-    if state.stop_reason == Some(StopReason::MaxSteps) && state.step.0 >= limit {
-        return Err(ResumeError::Exhausted(limit));
+    if let Some(limits) = state.limits.map(|limits| changes.limits.over(limits))
+        && matches!(
+            state.stop_reason,
+            Some(StopReason::MaxSteps | StopReason::BudgetExhausted)
+        )
+        && let Some(reached) = crate::limits::reached(state, &limits)
+    {
+        let (which, limit) = (reached.which(), reached.limit());
+        return Err(ResumeError::Exhausted { which, limit });
     }
-    let (was, is) = (policy_in_force(events, started), config.policy.digest);
-    if was != is && !changes.accept_policy {
+    let (was, is) = (past.policy_in_force(), config.policy.digest);
+    if let Some(was) = was.filter(|was| *was != is && !changes.accept) {
         return Err(ResumeError::PolicyChanged { was, is });
     }
-    Ok(())
+    changed_goal(past, dir, changes.accept)
 }
 
-fn changed_policy(events: &[Event], config: &RunConfig) -> bool {
-    let started = events.first().and_then(|event| RunStarted::of(&event.fact));
-    started.is_some_and(|started| policy_in_force(events, started) != config.policy.digest)
-}
-
-/// Returns the policy that was accepted last: the one that a later segment went on with, else the one that the run began with.
-fn policy_in_force(events: &[Event], started: &RunStarted) -> Digest {
-    events
-        .iter()
-        .rev()
-        .filter_map(|event| SegmentStarted::of(&event.fact))
-        .find_map(|segment| segment.policy.as_ref())
-        .unwrap_or(&started.policy)
-        .digest
-}
-
-/// Reads from the end of the log how far the last step had come.
-fn standing(events: &[Event], artifacts: &tracegate_store::Artifacts) -> Result<Standing, ResumeError> {
-    let actions = |before: usize| {
-        events
-            .iter()
-            .take(before)
-            .filter(|event| matches!(event.fact, Fact::Action(_)))
-            .count() as u64
+/// Compares `task.json` with what the log says of the task: the log is the truth, and a person who edited the file meant something.
+fn changed_goal(past: &Past<'_>, dir: &RunDir, accept: bool) -> Result<Option<String>, ResumeError> {
+    let Some(written) = dir.read_json::<RunStarted>(&dir.task()).ok().flatten() else {
+        return Ok(None);
     };
-    let mut told = false;
-    for (at, event) in events.iter().enumerate().rev() {
-        told |=
-            UserMessage::of(&event.fact).is_some_and(|message| message.kind == MessageKind::RetryFeedback);
-        if let Some(judged) = ValidationReviewFinished::of(&event.fact) {
-            // An agent that was told why it is sent back has only to take its next turn.
-            return Ok(if told {
-                Standing::BetweenSteps
-            } else {
-                Standing::Judged(judged.ruling)
-            });
-        }
-        if let Some(reply) = ModelCompleteFinished::of(&event.fact) {
-            // A failed request has no reply: the step begins again, which is what a retry is.
-            return Ok(match reply.reply_kind {
-                ReplyKind::None => Standing::Unanswered,
-                ReplyKind::ToolCalls | ReplyKind::Final => Standing::Replied {
-                    raw: artifacts.text(&reply.reply)?,
-                    first: actions(at) + 1,
-                },
-            });
-        }
-        if AgentStepStarted::of(&event.fact).is_some() {
-            // A step that was begun again behind its reply goes on behind that reply.
-            let replied = last_reply(events, at).and_then(|(reply, _)| events.get(reply));
-            if replied.is_none_or(|reply| reply.step != event.step) {
-                return Ok(Standing::Unanswered);
-            }
-        }
-        // A step that was closed on behalf of a dead process is not over; neither is one that stopped to ask in the middle.
-        if let Some(step) = AgentStepFinished::of(&event.fact)
-            && let Some((reply_at, reply)) = last_reply(events, at)
-        {
-            let first = actions(reply_at) + 1;
-            if reply.reply_kind == ReplyKind::Final {
-                return Ok(Standing::Answered);
-            }
-            if actions(events.len()) + 1 < first + u64::from(step.actions) {
-                return Ok(Standing::Replied {
-                    raw: artifacts.text(&reply.reply)?,
-                    first,
-                });
-            }
-            return Ok(Standing::BetweenSteps);
-        }
+    let started = past.started()?;
+    let same_setup = written.limits == started.limits
+        && written.settings == started.settings
+        && written.workspace == started.workspace
+        && written.policy == started.policy
+        && written.agent == started.agent
+        && written.model == started.model;
+    if !same_setup {
+        // These are not taken from the file even if they are accepted: options of `resume` change them, and say so.
+        return Err(ResumeError::TaskChanged { what: "setup" });
     }
-    Ok(Standing::BetweenSteps)
-}
-
-fn last_reply(events: &[Event], before: usize) -> Option<(usize, &ModelCompleteFinished)> {
-    let replies = events.iter().enumerate().take(before);
-    replies
-        .rev()
-        .find_map(|(at, event)| Some((at, ModelCompleteFinished::of(&event.fact)?)))
-}
-
-fn last_claim(events: &[Event], session: &Session) -> Result<Option<String>, ResumeError> {
-    let reply = events
-        .iter()
-        .rev()
-        .find_map(|event| ModelCompleteFinished::of(&event.fact));
-    let claim = reply.filter(|reply| reply.reply_kind == ReplyKind::Final);
-    Ok(claim
-        .map(|reply| session.recorder.artifacts().text(&reply.text))
-        .transpose()?)
-}
-
-/// Returns the questions of a log that nobody has answered, oldest first, with their texts.
-#[must_use]
-pub fn open_questions(events: &[Event]) -> Vec<(QuestionId, String)> {
-    let answered: Vec<QuestionId> = events
-        .iter()
-        .filter_map(|event| UserMessage::of(&event.fact)?.question)
-        .collect();
-    let asked = events.iter().filter_map(|event| UserQuestion::of(&event.fact));
-    asked
-        .filter(|question| !answered.contains(&question.question))
-        .map(|question| (question.question, question.text.preview()))
-        .collect()
+    if past.goal_in_force() == Some(&written.goal) || written.goal == started.goal {
+        return Ok(None);
+    }
+    if !accept {
+        return Err(ResumeError::TaskChanged { what: "goal" });
+    }
+    // The text of a long goal is only what the file shows of it: nobody edits an artifact.
+    Ok(Some(written.goal.preview()))
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     agent::Unfinished,
+    asking::Answered,
     attention::Attention,
     config::RunConfig,
     conversation::{Conversation, Message},
@@ -19,8 +20,8 @@ use tracegate_core::{
         log::{CheckpointSaveFinished, CheckpointSaveStarted},
         model::Role,
         run::{
-            ModelInfo, RunFinished, RunStarted, SegmentFinished, SegmentStarted, Settings, StatusChanged,
-            Switch,
+            ModelInfo, OnAsk, RunFinished, RunStarted, SegmentFinished, SegmentStarted, Settings,
+            StatusChanged, Switch,
         },
         tool::{Observation, ObservationKind, Outcome, Phase, WorkspaceState},
         user::{MessageKind, UserMessage},
@@ -95,6 +96,14 @@ pub struct Session {
     pub(crate) context_budget: u64,
     pub(crate) readiness_ms: u64,
     pub(crate) command_ms: u64,
+    pub(crate) window: u64,
+    pub(crate) on_ask: OnAsk,
+    /// Whether another process began the run: then every request is read back from disk before it is sent.
+    pub(crate) resumed: bool,
+    /// Whether a question of the turn at work had suspended the run: what the same reply asks for after it is not done.
+    pub(crate) suspended: bool,
+    /// What the user said to the questions of the turn at work, until the action that asked has its result.
+    pub(crate) answered: BTreeMap<ActionId, Answered>,
     fingerprints: Fingerprints,
     last_state: Option<WorkspaceState>,
     /// The workspace that lies beside the log.
@@ -208,6 +217,11 @@ impl Session {
             context_budget: settings.context_budget,
             readiness_ms: settings.readiness_ms,
             command_ms: settings.command_ms,
+            window: settings.window,
+            on_ask: settings.on_ask,
+            resumed: false,
+            suspended: false,
+            answered: BTreeMap::new(),
             fingerprints,
             last_state: None,
             remembered: None,
@@ -261,6 +275,7 @@ impl Session {
             resumed_from: None,
             limits: None,
             policy: None,
+            goal: None,
         })?;
         self.set_out(&config.grants, goal)?;
         self.conversation
@@ -283,6 +298,23 @@ impl Session {
                 question: None,
             },
         )?;
+        Ok(())
+    }
+
+    /// Records that the user wants something else now.
+    pub(crate) fn follow_up(&mut self, goal: &str) -> Result<(), RecorderError> {
+        let text = format!("The user has changed the task. It is now: {goal}");
+        let text = self.recorder.redactor().scrub_text(text).into_inner();
+        let content = self.recorder.payload(&text)?;
+        self.recorder.record(
+            Place::default(),
+            UserMessage {
+                kind: MessageKind::FollowupTask,
+                content,
+                question: None,
+            },
+        )?;
+        self.conversation.push(Message::plain(Role::User, text));
         Ok(())
     }
 

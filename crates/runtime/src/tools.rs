@@ -1,6 +1,5 @@
 //! The tools: what a model can ask for, typed, and the one way to do it.
 
-mod ask;
 mod command;
 mod files;
 mod request;
@@ -11,11 +10,12 @@ mod specs;
 
 pub use command::{Ran, run_command};
 pub use request::{Request, Tool};
-pub(crate) use settle::settle;
+pub(crate) use settle::{answered, settle};
 pub use specs::specs;
 
 use crate::{
     agent::StepError,
+    asking::User,
     gate::PermittedAction,
     recorder::{Place, RecorderError, Span},
     session::Session,
@@ -24,11 +24,14 @@ use serde_json::Value;
 use tracegate_core::{
     fact::{
         Failure,
+        run::OnAsk,
         tool::{
             Observation, ObservationKind, Outcome, Phase, SideEffect, TestRunRecord, ToolExecuteFinished,
             ToolExecuteStarted,
         },
+        user::QuestionKind,
     },
+    ids::ActionId,
     payload::clip,
 };
 use tracing::Instrument as _;
@@ -90,10 +93,13 @@ pub enum After {
 ///
 /// # Errors
 /// When the run cannot be recorded. What the tool itself could not do is an observation.
-pub async fn execute(session: &mut Session, action: PermittedAction) -> Result<After, StepError> {
+pub async fn execute(
+    session: &mut Session,
+    action: PermittedAction,
+    user: Option<&dyn User>,
+) -> Result<After, StepError> {
     if let Request::Ask { question } = action.request() {
-        ask::ask(session, action.id(), question)?;
-        return Ok(After::Wait);
+        return Ok(ask(session, action.id(), question, user).await?);
     }
     let before = session.observed.clone();
     let span = session.recorder.begin(
@@ -122,6 +128,32 @@ pub async fn execute(session: &mut Session, action: PermittedAction) -> Result<A
     finish(session, &action, span, done, duration_ms)?;
     // What was done is recorded even if the workspace is gone afterwards.
     looked?;
+    Ok(After::Continue)
+}
+
+/// Asks for words. The answer of somebody who is there is the action's result; else the run waits for one.
+async fn ask(
+    session: &mut Session,
+    id: ActionId,
+    question: &str,
+    user: Option<&dyn User>,
+) -> Result<After, RecorderError> {
+    let question = session
+        .recorder
+        .redactor()
+        .scrub_text(question.to_owned())
+        .into_inner();
+    let asked = session.ask(id, QuestionKind::Text, &question)?;
+    let user = user.filter(|_| session.on_ask == OnAsk::Terminal);
+    let answer = match user {
+        Some(user) => user.ask(&question).await,
+        None => None,
+    };
+    let Some(answer) = answer else {
+        return Ok(After::Wait);
+    };
+    let answer = session.hear(asked, &question, &answer)?;
+    answered(session, id, &question, &answer)?;
     Ok(After::Continue)
 }
 

@@ -1,8 +1,15 @@
 //! The sources of chance: clocks, random bytes, process id. Everything else in this library is a function of its input.
 #![expect(clippy::disallowed_methods, reason = "this is the clock")]
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    future::Future,
+    pin::Pin,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 use tracegate_core::ids::Timestamp;
+
+/// A stretch of time to come.
+pub type Sleeping = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Time and chance.
 pub trait World: Send + std::fmt::Debug {
@@ -17,6 +24,9 @@ pub trait World: Send + std::fmt::Debug {
 
     /// Returns the process id.
     fn pid(&self) -> u32;
+
+    /// Completes once `ms` milliseconds have passed.
+    fn sleep(&self, ms: u64) -> Sleeping;
 }
 
 /// The machine's clocks and random bytes.
@@ -57,6 +67,10 @@ impl World for RealWorld {
 
     fn pid(&self) -> u32 {
         std::process::id()
+    }
+
+    fn sleep(&self, ms: u64) -> Sleeping {
+        Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
     }
 }
 
@@ -101,5 +115,10 @@ impl World for FixedWorld {
 
     fn pid(&self) -> u32 {
         1
+    }
+
+    fn sleep(&self, _ms: u64) -> Sleeping {
+        // Time passes by looking at the clock here, and nobody looks while the run does something.
+        Box::pin(std::future::pending())
     }
 }

@@ -330,7 +330,12 @@ fn a_log_that_fails_at_any_event_stops_the_run_and_still_verifies() {
         let began = whole[..at - 1].contains(&"tool.execute.started a3".to_owned());
         assert_eq!(rig.read("app.py").unwrap().contains("fixed"), began, "event {at}");
         // Another process can go on from there.
-        let (_, found, _) = LogWriter::resume(&rig.run_dir(), &RealDisk, rig.store.artifacts(), 2).unwrap();
+        let mut found = Vec::new();
+        LogWriter::resume(&rig.run_dir(), &RealDisk, rig.store.artifacts(), 2, |event| {
+            found.push(event);
+            Ok::<_, LogError>(())
+        })
+        .unwrap();
         assert_eq!(RunState::fold(&found).unwrap(), state);
     };
     // The runs mostly wait for the disk, so they share it.

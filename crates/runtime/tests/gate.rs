@@ -55,6 +55,7 @@ fn a_gate_that_breaks_denies_and_ends_the_run_as_gate_failed() {
     let rules = Broken(rig.policy.limits());
     let parts = Parts {
         model: &model,
+        user: None,
         policy: &rules,
         cancel: &rig.cancel,
     };

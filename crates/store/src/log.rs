@@ -308,26 +308,41 @@ impl LogWriter {
         })
     }
 
-    /// Opens the log of a run to go on with it: verifies it, mends its end, returns its events.
+    /// Opens the log of a run to go on with it: verifies it, gives each event to `each`, mends its end.
+    ///
+    /// Nothing is kept of the events: memory does not grow with the log.
     ///
     /// # Errors
-    /// When somebody else writes, or the log is damaged elsewhere than at its end, or was written by a newer version.
-    pub fn resume(
+    /// When somebody else writes, or the log is damaged elsewhere than at its end, or was written by a newer version, and whatever
+    /// `each` returns; up to there nothing was written.
+    pub fn resume<E: From<LogError>>(
         run: &RunDir,
         disk: &dyn Disk,
         artifacts: &Artifacts,
         pid: u32,
-    ) -> Result<(Self, Vec<Event>, Recovery), LogError> {
-        let lock = RunLock::take(&run.lock(), pid)?;
-        let path = run.events();
+        mut each: impl FnMut(Event) -> Result<(), E>,
+    ) -> Result<(Self, Recovery), E> {
+        let lock = RunLock::take(&run.lock(), pid).map_err(LogError::from)?;
         let mut reader = LogReader::open(run)?;
-        let mut events = Vec::new();
         while let Some(event) = reader.next_event()? {
             if !event.permits_append() {
-                return Err(LogError::Newer { path, seq: event.seq });
+                let (path, seq) = (run.events(), event.seq);
+                return Err(LogError::Newer { path, seq }.into());
             }
-            events.push(event);
+            each(event)?;
         }
+        Ok(Self::mend(run, disk, artifacts, &reader, lock)?)
+    }
+
+    /// Mends the end of a log that was read to it.
+    fn mend(
+        run: &RunDir,
+        disk: &dyn Disk,
+        artifacts: &Artifacts,
+        reader: &LogReader,
+        lock: RunLock,
+    ) -> Result<(Self, Recovery), LogError> {
+        let path = run.events();
         let io = |doing| move |error| (doing, error);
         let fail = |(doing, error)| LogError::Io {
             doing,
@@ -379,7 +394,7 @@ impl LogWriter {
             artifacts: artifacts.clone(),
             _lock: lock,
         };
-        Ok((writer, events, recovery))
+        Ok((writer, recovery))
     }
 
     /// Appends an event with one write; on failure the log is as before.

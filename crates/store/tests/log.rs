@@ -60,7 +60,12 @@ impl Bench {
     }
 
     fn resume(&self) -> Result<(LogWriter, Vec<Event>, Recovery), LogError> {
-        LogWriter::resume(&self.run, &RealDisk, self.store.artifacts(), 4712)
+        let mut events = Vec::new();
+        let opened = LogWriter::resume(&self.run, &RealDisk, self.store.artifacts(), 4712, |event| {
+            events.push(event);
+            Ok::<_, LogError>(())
+        });
+        opened.map(|(writer, recovery)| (writer, events, recovery))
     }
 
     fn read(&self) -> (Vec<String>, Tail) {

@@ -2,7 +2,7 @@
 
 use crate::{
     Outcome,
-    args::{Demo, Durability, Global, How, Language, OnOff},
+    args::{Budget, Demo, Durability, Global, How, Language, OnOff},
     commands::run::{Names, answer, quote, record},
     environment::Environment,
     failure::Failure,
@@ -27,6 +27,10 @@ pub(crate) fn demo(environment: &Environment, global: &Global, args: &Demo) -> O
         script: placed.script.clone(),
         allow_writes: Some("**".to_owned()),
         max_steps: 8,
+        budget: Budget::default(),
+        prices: None,
+        window: 128_000,
+        on_ask: None,
         context_tests: if args.fixed { OnOff::On } else { OnOff::Off },
         context_budget: 2800,
         push_back: 0,

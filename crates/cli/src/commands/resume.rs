@@ -18,85 +18,138 @@ use std::{
 };
 use tracegate::{
     config::RunConfig,
-    resume::{Changes, ResumeError, open_questions},
+    past::{OpenQuestion, Outline},
+    resume::{Answer as Said, Changes, NewLimits, ResumeError},
     session::{Session, Surroundings},
 };
 use tracegate_core::{
     fact::{
-        Data as _,
-        model::{ModelCompleteFinished, ReplyKind},
         run::{RemoteParent, RunStarted},
+        user::{Permission, QuestionKind},
     },
     ids::{QuestionId, TraceId},
     stop::Exit,
 };
-use tracegate_store::Tail;
+use tracegate_store::{LogReader, RunDir, Store, Tail};
 
 pub(crate) fn resume(environment: &Environment, global: &Global, args: &Resume) -> Outcome {
-    let found = runs::find(environment, &store_of(environment, global), &args.run)?;
+    let found = Found::find(environment, global, &args.run)?;
     go_on(environment, global, &found, &args.how, None)
 }
 
 pub(crate) fn answer(environment: &Environment, global: &Global, args: &Answer) -> Outcome {
-    let found = runs::find(environment, &store_of(environment, global), &args.run)?;
-    let text = if args.text == "-" {
-        read_text("the answer")?
-    } else {
-        args.text.clone()
+    let found = Found::find(environment, global, &args.run)?;
+    let run = found.dir.id();
+    let answer = match (&args.text, args.deny) {
+        (Some(text), _) if text == "-" => Said::Text(read_text("the answer")?),
+        (Some(text), _) => Said::Text(text.clone()),
+        (None, true) => Said::Permission(Permission::Deny),
+        (None, false) => Said::Permission(Permission::Allow),
     };
-    if text.trim().is_empty() {
+    if answer.as_str().trim().is_empty() {
         return Err(Failure::usage("the answer is empty"));
     }
     if let Tail::Damaged { .. } = found.tail {
         let message = format!(
-            "the log of {} is {}: nothing is added to it",
-            found.dir.id(),
+            "the log of {run} is {}: nothing is added to it",
             tail(&found.tail)
         );
-        return Err(Failure::new(Exit::Integrity, message).help(format!("tracegate show {}", found.dir.id())));
+        return Err(Failure::new(Exit::Integrity, message).help(format!("tracegate fsck {run}")));
     }
-    let open = open_questions(&found.events);
-    let question = match (&args.question, open.as_slice()) {
-        (Some(id), _) => id.parse::<QuestionId>().map_err(Failure::usage)?,
-        (None, [(only, _)]) => *only,
-        (None, []) => {
-            return Err(Failure::usage(format!("{} waits for no answer", found.dir.id()))
-                .help(format!("tracegate show {}", found.dir.id())));
-        }
-        (None, several) => {
-            let list: Vec<String> = several.iter().map(|(id, text)| format!("{id}: {text}")).collect();
-            return Err(
-                Failure::usage(format!("several questions are open: {}", list.join("; ")))
-                    .help("name one with --question ID"),
-            );
-        }
+    let question = match &args.question {
+        Some(id) => id.parse::<QuestionId>().map_err(Failure::usage)?,
+        None => only_question(&found, &answer)?,
     };
-    go_on(environment, global, &found, &args.how, Some((question, text)))
+    go_on(environment, global, &found, &args.how, Some((question, answer)))
+}
+
+/// Returns the question that an answer without a name must mean.
+fn only_question(found: &Found, answer: &Said) -> Result<QuestionId, Failure> {
+    let run = found.dir.id();
+    let kind = match answer {
+        Said::Text(_) => QuestionKind::Text,
+        Said::Permission(_) => QuestionKind::Permission,
+    };
+    let open = &found.outline.open;
+    let fitting: Vec<&OpenQuestion> = open.iter().filter(|question| question.kind == kind).collect();
+    match (open.as_slice(), fitting.as_slice()) {
+        ([], _) => {
+            Err(Failure::usage(format!("{run} waits for no answer")).help(format!("tracegate show {run}")))
+        }
+        // The only question of another kind: the run says why it is no answer to that.
+        ([only], []) => Ok(only.id),
+        (_, [only]) => Ok(only.id),
+        (several, _) => {
+            let list: Vec<String> = several
+                .iter()
+                .map(|question| format!("{}: {}", question.id, question.text))
+                .collect();
+            let message = format!("several questions are open: {}", list.join("; "));
+            Err(Failure::usage(message).help("name one with --question ID"))
+        }
+    }
+}
+
+/// A run that somebody wants to go on with, as far as that needs to be known beforehand.
+struct Found {
+    store: Store,
+    dir: RunDir,
+    outline: Outline,
+    tail: Tail,
+}
+
+impl Found {
+    fn find(environment: &Environment, global: &Global, name: &str) -> Result<Self, Failure> {
+        let (store, dir) = runs::resolve(environment, &store_of(environment, global), name)?;
+        let (outline, tail) = outline(&dir)?;
+        Ok(Self {
+            store,
+            dir,
+            outline,
+            tail,
+        })
+    }
+}
+
+fn outline(dir: &RunDir) -> Result<(Outline, Tail), Failure> {
+    let (mut outline, mut reader) = (Outline::default(), LogReader::open(dir)?);
+    while let Some(event) = reader.next_event()? {
+        outline.push(&event);
+    }
+    Ok((outline, reader.tail()))
 }
 
 fn go_on(
     environment: &Environment,
     global: &Global,
-    found: &runs::Found,
+    found: &Found,
     how: &Again,
-    answer: Option<(QuestionId, String)>,
+    answer: Option<(QuestionId, Said)>,
 ) -> Outcome {
     let run = found.dir.id().clone();
-    let started = found
-        .events
-        .first()
-        .and_then(|event| RunStarted::of(&event.fact))
-        .ok_or_else(|| {
-            Failure::new(
-                Exit::Integrity,
-                format!("the log of {run} has no beginning: nothing can be added to it"),
-            )
-        })?;
+    let started = found.outline.started.as_ref().ok_or_else(|| {
+        Failure::new(
+            Exit::Integrity,
+            format!("the log of {run} has no beginning: nothing can be added to it"),
+        )
+    })?;
+    if how.budget.max_cost.is_some() && started.settings.prices.is_none() {
+        return Err(
+            Failure::usage("the run was started without prices, so its cost is not known").help(format!(
+                "limit it by --max-tokens: tracegate resume {run} --max-tokens N"
+            )),
+        );
+    }
     let ingredients = gather_again(environment, found, started, how)?;
     let changes = Changes {
-        max_steps: how.max_steps,
+        limits: NewLimits {
+            max_steps: how.max_steps,
+            max_tokens: how.budget.max_tokens,
+            max_ms: how.budget.max_ms(),
+            max_cost: how.budget.max_cost,
+        },
         answer,
-        accept_policy: how.accept_changes,
+        accept: how.accept_changes,
     };
     let start = |around: Surroundings<'_>| {
         Session::resume(
@@ -106,24 +159,17 @@ fn go_on(
             &changes,
             &ingredients.model,
         )
-        .map_err(|error| refused(error, found, changes.answer.is_some()))
+        .map_err(|error| refused(error, found, changes.answer.as_ref()))
     };
     let quiet = global.quiet || how.json;
-    let ending = carry_out(
-        environment,
-        &ingredients,
-        &how.export,
-        quiet,
-        (&run, &found.events),
-        start,
-    )?;
+    let ending = carry_out(environment, &ingredients, &how.export, quiet, &run, start)?;
     print_ending(environment, global, &ingredients, &ending, how.json)
 }
 
 /// Puts together what the run was started with.
 fn gather_again(
     environment: &Environment,
-    found: &runs::Found,
+    found: &Found,
     started: &RunStarted,
     how: &Again,
 ) -> Result<Ingredients, Failure> {
@@ -151,15 +197,7 @@ fn gather_again(
             Failure::usage("the run does not say where its model's replies come from")
                 .help("name them with --script FILE")
         })?;
-    // A request that was cut off, or failed, is made again: only replies count.
-    let replies = found
-        .events
-        .iter()
-        .filter_map(|event| ModelCompleteFinished::of(&event.fact));
-    let replies = replies
-        .filter(|reply| reply.reply_kind != ReplyKind::None)
-        .count();
-    let model = read_script(environment, &script)?.after(replies as u64);
+    let model = read_script(environment, &script)?.after(found.outline.replies);
     let workspace = PathBuf::from(&started.workspace);
     let join: Option<(TraceId, RemoteParent)> =
         started.remote_parent.map(|parent| (started.trace_id, parent));
@@ -185,35 +223,80 @@ fn gather_again(
     })
 }
 
-fn refused(error: ResumeError, found: &runs::Found, answering: bool) -> Failure {
+fn refused(error: ResumeError, found: &Found, answer: Option<&(QuestionId, Said)>) -> Failure {
     let run = found.dir.id();
-    let again = if answering {
-        format!("tracegate answer {run} \"…\"")
-    } else {
-        format!("tracegate resume {run}")
+    let again = match answer {
+        Some((_, Said::Text(_))) => format!("tracegate answer {run} \"…\""),
+        Some((_, Said::Permission(permission))) => {
+            format!("tracegate answer {run} --{}", permission.as_str())
+        }
+        None => format!("tracegate resume {run}"),
     };
+    let asked = |id: QuestionId| found.outline.open.iter().find(|question| question.id == id);
     match error {
         ResumeError::Recorder(error) => error.into(),
-        ResumeError::Over(_) => Failure::usage(error).help(format!("tracegate show {run}")),
-        ResumeError::Exhausted(_) => {
-            Failure::usage(error).help(format!("tracegate resume {run} --max-steps N"))
+        ResumeError::Over(_) | ResumeError::NotOpen(_) => {
+            Failure::usage(error).help(format!("tracegate show {run}"))
+        }
+        ResumeError::Exhausted { which, .. } => {
+            let option = match which {
+                "tokens" => "--max-tokens N",
+                "cost" => "--max-cost USD",
+                "time" => "--max-time SECONDS",
+                _ => "--max-steps N",
+            };
+            Failure::usage(error).help(format!("{again} {option}"))
         }
         ResumeError::Waiting(question) => {
-            let asked = open_questions(&found.events)
-                .into_iter()
-                .find(|(id, _)| *id == question);
-            let text = asked.map_or_else(String::new, |(_, text)| format!(": {text}"));
-            Failure::new(Exit::WaitingForUser, format!("{error}{text}"))
-                .help(format!("tracegate answer {run} \"…\""))
+            let text = asked(question).map_or_else(String::new, |asked| format!(": {}", asked.text));
+            Failure::new(Exit::WaitingForUser, format!("{error}{text}")).help(answer_with(
+                &found.dir,
+                &found.outline.open,
+                question,
+            ))
         }
-        ResumeError::NotOpen(_) => Failure::usage(error).help(format!("tracegate show {run}")),
-        ResumeError::PolicyChanged { .. } => {
+        ResumeError::WrongKind { question, .. } => {
+            Failure::usage(error).help(answer_with(&found.dir, &found.outline.open, question))
+        }
+        ResumeError::PolicyChanged { .. } | ResumeError::TaskChanged { what: "goal" } => {
             Failure::usage(error).help(format!("{again} --accept-changes, if that is what you want"))
         }
+        ResumeError::TaskChanged { .. } => Failure::usage(error).help(format!(
+            "restore `{}`; limits are changed by options of `tracegate resume`",
+            found.dir.task().display()
+        )),
         ResumeError::Workspace(_) => Failure::usage(error),
         ResumeError::NoBeginning
         | ResumeError::Violation(_)
         | ResumeError::Conversation(_)
-        | ResumeError::Reply(_) => Failure::new(Exit::Integrity, error),
+        | ResumeError::Reply(_) => Failure::new(Exit::Integrity, error).help(format!("tracegate fsck {run}")),
+    }
+}
+
+/// The command that answers the first question of a run that waits.
+pub(crate) fn answer_to(dir: &RunDir) -> Result<String, Failure> {
+    let (outline, _) = outline(dir)?;
+    let first = outline.open.first().map(|question| question.id);
+    Ok(first.map_or_else(
+        || format!("tracegate show {}", dir.id()),
+        |first| answer_with(dir, &outline.open, first),
+    ))
+}
+
+/// The command that answers a question.
+fn answer_with(dir: &RunDir, open: &[OpenQuestion], question: QuestionId) -> String {
+    let run = dir.id();
+    let kind = open
+        .iter()
+        .find(|asked| asked.id == question)
+        .map(|asked| asked.kind);
+    let name = if open.len() > 1 {
+        format!(" --question {question}")
+    } else {
+        String::new()
+    };
+    match kind {
+        Some(QuestionKind::Permission) => format!("tracegate answer {run} --allow{name} (or --deny)"),
+        Some(QuestionKind::Text) | None => format!("tracegate answer {run} \"…\"{name}"),
     }
 }

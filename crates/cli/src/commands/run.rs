@@ -3,23 +3,25 @@
 use crate::{
     Outcome,
     args::{Endpoint, Global, Run},
+    commands::resume::answer_to,
     environment::Environment,
     failure::Failure,
     ingredients::{Ingredients, gather},
     print,
     signals::Signals,
     spans,
+    terminal::Person,
 };
 use serde_json::json;
 use std::{io::Read as _, path::Path};
 use tokio::sync::Notify;
 use tracegate::{
     agent::{Parts, drive},
+    asking::User,
     model::Model as _,
     session::{Ending, Session, Surroundings},
 };
 use tracegate_core::{
-    event::Event,
     ids::RunId,
     stop::{Exit, StopReason},
 };
@@ -57,11 +59,16 @@ pub(crate) fn print_ending(
         let names = Names::of(environment, global, ingredients);
         let next = match ending.stop_reason {
             StopReason::Completed => format!("what happened: tracegate show {}{names}", ending.run),
-            StopReason::WaitingForUser => format!("answer it: tracegate answer {} \"…\"{names}", ending.run),
+            StopReason::WaitingForUser => {
+                let dir = ingredients.store.run(&ending.run)?;
+                format!("answer it: {}{names}", answer_to(&dir)?)
+            }
             StopReason::MaxSteps => format!("go on: tracegate resume {} --max-steps N{names}", ending.run),
+            StopReason::BudgetExhausted => {
+                format!("go on with more: tracegate resume {} --help{names}", ending.run)
+            }
             StopReason::ValidationFailed
             | StopReason::ToolError
-            | StopReason::BudgetExhausted
             | StopReason::PermissionDenied
             | StopReason::ModelError
             | StopReason::RecorderFailed
@@ -100,26 +107,32 @@ pub(crate) fn record(
             ingredients.model.info(),
         )?)
     };
-    carry_out(environment, ingredients, export, quiet, (&run, &[]), start)
+    carry_out(environment, ingredients, export, quiet, &run, start)
 }
 
-/// Carries a session to its end, writes the spans of its run, sends them if asked. `before` are the events of earlier segments.
+/// Carries a session to its end, writes the spans of its run, sends them if asked.
 pub(crate) fn carry_out(
     environment: &Environment,
     ingredients: &Ingredients,
     export: &Endpoint,
     quiet: bool,
-    (run, before): (&RunId, &[Event]),
+    run: &RunId,
     start: impl FnOnce(Surroundings<'_>) -> Result<Session, Failure>,
 ) -> Result<Ending, Failure> {
     let sending = spans::endpoint(environment, export.url.as_deref())?.map(spans::Sending::new);
     let live = spans::install_bridge(environment, &ingredients.redactor);
     let mut sinks = ingredients.progress(environment, quiet);
-    sinks.extend(sending.as_ref().map(|sending| sending.sink(run, before)));
+    if let Some(sending) = &sending {
+        sinks.push(sending.sink(run, ingredients.store.run(run).ok().as_ref())?);
+    }
     sinks.extend(crate::pause::Pause::of(environment));
     let session = start(ingredients.surroundings(sinks, Some(live)))?;
     let dir = ingredients.store.run(run)?;
-    let ending = block_on(session, ingredients);
+    // Whoever wants only the answer is not asked in between.
+    let person = (!quiet)
+        .then(|| Person::at_terminal(environment, &ingredients.redactor))
+        .flatten();
+    let ending = block_on(session, ingredients, person.as_ref());
     // Whatever came of the run, its spans are written: they are computed from what the log holds.
     let written = spans::write(&dir, &ingredients.redactor);
     if let Some(sending) = sending {
@@ -130,7 +143,7 @@ pub(crate) fn carry_out(
     Ok(ending)
 }
 
-fn block_on(session: Session, ingredients: &Ingredients) -> Result<Ending, Failure> {
+fn block_on(session: Session, ingredients: &Ingredients, person: Option<&Person>) -> Result<Ending, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -140,6 +153,7 @@ fn block_on(session: Session, ingredients: &Ingredients) -> Result<Ending, Failu
     let parts = Parts {
         model: &ingredients.model,
         policy: &ingredients.policy.policy,
+        user: person.map(|person| person as &dyn User),
         cancel: &cancel,
     };
     runtime.block_on(async {

@@ -210,8 +210,10 @@ impl Usage {
 /// Old turns of the conversation were replaced by a summary.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ContextCompacted {
-    /// The summary that stands in their place.
+    /// The message that stands in their place.
     pub summary: Payload,
-    /// Messages dropped.
+    /// How many messages before them stand unchanged.
+    pub keep: u64,
+    /// How many messages after those the summary replaces.
     pub dropped: u64,
 }

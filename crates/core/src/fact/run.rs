@@ -88,9 +88,43 @@ pub struct Limits {
     /// Tokens, input and output together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Wall time of all segments together, in milliseconds.
+    /// Wall time of all segments together, in milliseconds; what passes between two segments is nobody's work and does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_ms: Option<u64>,
+    /// Cost by [`Settings::prices`], in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<u64>,
+}
+
+/// What a million tokens of each kind cost, in millionths of a US dollar. Reasoning is paid as output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Input that is neither read from nor written to a cache.
+    pub input: u64,
+    /// Output, reasoning included.
+    pub output: u64,
+    /// Input read from a cache.
+    pub cache_read: u64,
+    /// Input written to a cache.
+    pub cache_write: u64,
+}
+
+impl Prices {
+    /// Returns what `usage` costs, in millionths of a US dollar, rounded up.
+    #[must_use]
+    pub fn cost(self, usage: crate::fact::model::Usage) -> u64 {
+        let parts = [
+            (usage.input, self.input),
+            (usage.output, self.output),
+            (usage.reasoning, self.output),
+            (usage.cache_read, self.cache_read),
+            (usage.cache_write, self.cache_write),
+        ];
+        let pico = parts.into_iter().fold(0_u128, |sum, (tokens, price)| {
+            sum.saturating_add(u128::from(tokens) * u128::from(price))
+        });
+        u64::try_from(pico.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
 }
 
 /// How a run was set up, as far as its course depends on it.
@@ -110,6 +144,33 @@ pub struct Settings {
     pub readiness_ms: u64,
     /// How long a command may run, in milliseconds.
     pub command_ms: u64,
+    /// How many tokens the model takes in; a conversation that outgrows it is compacted.
+    #[serde(default = "default_window")]
+    pub window: u64,
+    /// What the gate does where the policy asks.
+    #[serde(default)]
+    pub on_ask: OnAsk,
+    /// What the model's tokens cost, if anybody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+}
+
+/// The model's window where none is named; logs from before this setting were made without compaction, which this only resembles.
+const fn default_window() -> u64 {
+    128_000
+}
+
+/// What the gate does where the policy asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnAsk {
+    /// It asks whoever sits at the terminal; if nobody does, it refuses.
+    #[default]
+    Terminal,
+    /// It refuses: the model is told that nobody was there.
+    Deny,
+    /// It suspends the run until somebody answers.
+    Suspend,
 }
 
 /// On or off, where a bool would not say of what.
@@ -177,6 +238,9 @@ pub struct SegmentStarted {
     /// The policy in force, if the run was resumed with another one and the user accepted that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyRef>,
+    /// The goal in force, if `task.json` names another one and the user accepted that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Payload>,
 }
 
 /// A process stopped working on the run; the first segment of a run that ends in it carries the outcome on the root span.
@@ -223,7 +287,7 @@ pub struct StatusChanged {
 /// Which limit, at which value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LimitReached {
-    /// `steps`, `tokens` or `time`.
+    /// `steps`, `tokens`, `time` in milliseconds, or `cost` in millionths of a US dollar.
     pub which: String,
     /// The value that reached it.
     pub value: u64,

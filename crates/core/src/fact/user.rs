@@ -29,6 +29,46 @@ pub enum MessageKind {
     RetryFeedback,
 }
 
+/// What a question asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// Words: the agent asks.
+    #[default]
+    Text,
+    /// Whether an action may happen: the permission gate asks.
+    Permission,
+}
+
+/// What a user says to [`QuestionKind::Permission`], as it stands in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+impl Permission {
+    /// Both, in the order of the choices.
+    pub const ALL: [Self; 2] = [Self::Allow, Self::Deny];
+
+    /// Returns the word in the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// Reads the word in the log.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|answer| answer.as_str() == word)
+    }
+}
+
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UserQuestion {
@@ -36,6 +76,9 @@ pub struct UserQuestion {
     pub question: QuestionId,
     /// Its text.
     pub text: Payload,
+    /// What it asks for.
+    #[serde(default)]
+    pub kind: QuestionKind,
     /// Answers to choose from; empty for any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,

@@ -65,6 +65,21 @@ const MAX_COMMANDS: usize = 64;
 /// At most this many runs without an end are kept.
 const MAX_RUNNING: usize = 16;
 
+/// Returns the commands that a goal wants besides tests.
+fn required(goal: &Goal) -> Vec<Required> {
+    goal.named_commands
+        .iter()
+        .filter(|command| recognise(command).is_none())
+        .filter_map(|command| {
+            Some(Required {
+                name: command.clone(),
+                argv: plain_commands(command).commands.pop()?,
+                last: None,
+            })
+        })
+        .collect()
+}
+
 /// What happened, as far as the validation gate needs it. Its size does not grow with the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -84,18 +99,6 @@ impl Evidence {
     /// Starts with nothing: no run, no change.
     #[must_use]
     pub fn new(goal: &Goal) -> Self {
-        let required = goal
-            .named_commands
-            .iter()
-            .filter(|command| recognise(command).is_none())
-            .filter_map(|command| {
-                Some(Required {
-                    name: command.clone(),
-                    argv: plain_commands(command).commands.pop()?,
-                    last: None,
-                })
-            })
-            .collect();
         Self {
             root: None,
             changed_at: None,
@@ -103,9 +106,14 @@ impl Evidence {
             tests_changed_at: None,
             runs: Vec::new(),
             running: Vec::new(),
-            required,
+            required: required(goal),
             other_failed: None,
         }
+    }
+
+    /// Takes another goal: what it requires was not done yet, whatever was done for the one before.
+    pub fn aim_at(&mut self, goal: &Goal) {
+        self.required = required(goal);
     }
 
     /// Says where the workspace is, so that `cd /elsewhere && npm test` can be told from `cd /the/workspace && npm test`.

@@ -98,6 +98,7 @@ impl Log {
                 max_steps: 8,
                 max_tokens: None,
                 max_ms: None,
+                max_cost: None,
             },
             settings: Settings {
                 context_tests: setup.context_tests,
@@ -107,6 +108,9 @@ impl Log {
                 durability: Durability::Step,
                 readiness_ms: 0,
                 command_ms: 60_000,
+                window: 128_000,
+                on_ask: tracegate_core::fact::run::OnAsk::Deny,
+                prices: None,
             },
         });
         log.segment_started();
@@ -141,6 +145,7 @@ impl Log {
         self.push(SegmentStarted {
             limits: None,
             policy: None,
+            goal: None,
             pid: 1,
             version: "0.1.0".to_owned(),
             resumed_from: None,
@@ -309,6 +314,7 @@ impl Log {
         let asked = UserQuestion {
             question: QuestionId(1),
             text: text(question),
+            kind: tracegate_core::fact::user::QuestionKind::Text,
             choices: Vec::new(),
         };
         self.put(asked, Some(id));

@@ -155,6 +155,15 @@ impl ScriptedModel {
             .map(|raw| spoken(turn, &entry.reply, raw))
     }
 
+    /// Says where the cassette lies for whoever goes on with the run.
+    #[must_use]
+    pub fn kept_at(self, path: &str) -> Self {
+        Self {
+            file: path.to_owned(),
+            ..self
+        }
+    }
+
     /// Goes on after `requests` that an earlier process made.
     #[must_use]
     pub fn after(self, requests: u64) -> Self {

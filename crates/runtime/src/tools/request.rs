@@ -287,6 +287,12 @@ impl Request {
         }
     }
 
+    /// Tells whether it asks the user for words.
+    #[must_use]
+    pub const fn is_question(&self) -> bool {
+        matches!(self, Self::Ask { .. })
+    }
+
     /// Tells whether it can change anything outside this process.
     #[must_use]
     pub const fn has_side_effects(&self) -> bool {

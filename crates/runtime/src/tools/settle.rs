@@ -12,9 +12,8 @@ use tracegate_core::{
         Data as _,
         gate::Class,
         tool::{Observation, ObservationKind, Outcome, Phase, ToolExecuteFinished, ToolExecuteStarted},
-        user::{UserMessage, UserQuestion},
     },
-    ids::{ActionId, QuestionId},
+    ids::ActionId,
     state::Progress,
 };
 
@@ -22,24 +21,20 @@ use tracegate_core::{
 const UNKNOWN: &str = "It is not known whether this happened: the process ended while it was being done. \
                        Look at the workspace before you do it again.";
 
-/// Settles what can be settled from the log: actions whose end is unknown, results that were not yet observed, questions that were answered.
+/// Settles what can be settled from the events of the turn at work: actions whose end is unknown, results that were not yet observed.
 ///
-/// Actions that were asked for and not begun stay open: the step that asked for them goes on with them.
+/// Actions that were asked for and not begun stay open, those that wait for their user among them: the step goes on with them.
 pub(crate) fn settle(
     session: &mut Session,
-    events: &[Event],
+    turn: &[Event],
     open: &BTreeMap<ActionId, Progress>,
-    answer: Option<&(QuestionId, String)>,
 ) -> Result<(), RecorderError> {
     for (action, progress) in open {
         match progress {
             Progress::Begun => observe(session, *action, Outcome::Unknown, UNKNOWN)?,
             Progress::Done => {
-                let ended = events.iter().rev().filter(|event| event.action == Some(*action));
-                if let Some(ended) = ended
-                    .clone()
-                    .find_map(|event| ToolExecuteFinished::of(&event.fact))
-                {
+                let mut ended = turn.iter().rev().filter(|event| event.action == Some(*action));
+                if let Some(ended) = ended.find_map(|event| ToolExecuteFinished::of(&event.fact)) {
                     let output = session.recorder.artifacts().text(&ended.output)?;
                     observe(session, *action, ended.outcome, &middle_out(&output, MODEL_TEXT))?;
                 } else {
@@ -47,40 +42,14 @@ pub(crate) fn settle(
                     observe(session, *action, Outcome::Unknown, UNKNOWN)?;
                 }
             }
-            Progress::Asked | Progress::Permitted | Progress::Refused => {
-                let asked = events.iter().rev().filter(|event| event.action == Some(*action));
-                let question = asked.clone().find_map(|event| UserQuestion::of(&event.fact));
-                if let Some(question) = question
-                    && let Some(text) = answer_to(session, events, question.question, answer)?
-                {
-                    answered(session, *action, &question.text.preview(), &text)?;
-                }
-            }
+            Progress::Asked | Progress::Permitted | Progress::Refused => {}
         }
     }
     Ok(())
 }
 
-fn answer_to(
-    session: &Session,
-    events: &[Event],
-    question: QuestionId,
-    answer: Option<&(QuestionId, String)>,
-) -> Result<Option<String>, RecorderError> {
-    if let Some((_, text)) = answer.filter(|(answered, _)| *answered == question) {
-        return Ok(Some(text.clone()));
-    }
-    let messages = events.iter().filter_map(|event| UserMessage::of(&event.fact));
-    let given = messages
-        .clone()
-        .find(|message| message.question == Some(question));
-    Ok(given
-        .map(|message| session.recorder.artifacts().text(&message.content))
-        .transpose()?)
-}
-
 /// Records an answer as the result of the action that asked; the answer is labelled as the user's.
-fn answered(
+pub(crate) fn answered(
     session: &mut Session,
     action: ActionId,
     question: &str,

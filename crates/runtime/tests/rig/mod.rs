@@ -21,10 +21,13 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use tracegate::{
     agent::{Parts, drive},
+    asking::User,
     config::{RunConfig, default_limits, default_settings},
     live::NoLiveSpans,
     model::{Model as _, scripted::ScriptedModel},
+    past::Outline,
     recorder::{RecorderError, Sink},
+    resume::{Changes, ResumeError},
     session::{Ending, Session, StartError, Surroundings},
     world::FixedWorld,
 };
@@ -40,6 +43,11 @@ use tracegate_core::{
 };
 use tracegate_policy::{Layer, Policy, Source};
 use tracegate_store::{Disk, LogFile, LogReader, RealDisk, RunDir, Store, Tail};
+
+/// When a run begins.
+pub(crate) const START: Timestamp = Timestamp(1_796_000_000_000_000_000);
+/// A day in nanoseconds.
+pub(crate) const DAY: u64 = 86_400_000_000_000;
 
 /// What a test run may do: read, write, and the commands that the tests use.
 const POLICY: &str = r#"
@@ -79,6 +87,7 @@ pub(crate) struct Rig {
     pub(crate) config: RunConfig,
     pub(crate) policy: Policy,
     pub(crate) disk: Watched,
+    pub(crate) user: Option<Box<dyn User>>,
     pub(crate) cancel: Arc<Notify>,
     pub(crate) seen: Seen,
 }
@@ -131,6 +140,7 @@ impl Rig {
             config,
             policy: policy(POLICY),
             disk: Watched::default(),
+            user: None,
             cancel: Arc::new(Notify::new()),
             seen: Seen::default(),
         }
@@ -164,17 +174,42 @@ impl Rig {
         fs::read_to_string(self.workspace().join(name)).ok()
     }
 
-    pub(crate) fn start(&self, model: &ScriptedModel) -> Result<Session, StartError> {
+    fn around(&self, world: FixedWorld) -> Surroundings<'_> {
         let redactor = Redactor::new(self.store.redaction_key().clone(), &[self.store.registered_key()]);
-        let around = Surroundings {
+        Surroundings {
             store: &self.store,
             disk: &self.disk,
             redactor,
-            world: Box::new(FixedWorld::new(Timestamp(1_796_000_000_000_000_000))),
+            world: Box::new(world),
             sinks: vec![Box::new(self.seen.clone())],
             live: Box::new(NoLiveSpans),
-        };
+        }
+    }
+
+    pub(crate) fn start(&self, model: &ScriptedModel) -> Result<Session, StartError> {
+        let around = self.around(FixedWorld::new(START));
         Session::start(around, &self.run, &self.config, model.info())
+    }
+
+    /// Goes on with the run a day later; the model goes on in its cassette.
+    pub(crate) fn resume(&self, cassette: &str, changes: &Changes) -> Result<Ending, ResumeError> {
+        self.resume_at(Timestamp(START.0 + DAY), cassette, changes)
+    }
+
+    pub(crate) fn resume_at(
+        &self,
+        now: Timestamp,
+        cassette: &str,
+        changes: &Changes,
+    ) -> Result<Ending, ResumeError> {
+        let mut outline = Outline::default();
+        self.events().iter().for_each(|event| outline.push(event));
+        let model = ScriptedModel::parse("cassette.jsonl", cassette)
+            .unwrap()
+            .after(outline.replies);
+        let around = self.around(FixedWorld::new(now));
+        let session = Session::resume(around, self.run_dir(), &self.config, changes, &model)?;
+        Ok(block_on(self.drive(session, &model))?)
     }
 
     /// Runs `cassette` to its end. The outer error is that of the start.
@@ -192,6 +227,7 @@ impl Rig {
         let parts = Parts {
             model,
             policy: &self.policy,
+            user: self.user.as_deref(),
             cancel: &self.cancel,
         };
         drive(session, &parts).await
