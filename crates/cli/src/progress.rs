@@ -85,7 +85,8 @@ impl Progress {
             *permission = data.decision.to_string();
             return (data.decision != Verb::Allow).then(|| {
                 let (what, permission) = self.actions.remove(&action).unwrap_or_default();
-                format!("    ✕ {what}  {permission}: {} ({})", data.reason, data.rule)
+                let mark = if data.decision == Verb::Ask { "?" } else { "✕" };
+                format!("    {mark} {what}  {permission}: {} ({})", data.reason, data.rule)
             });
         }
         if let (Fact::ToolExecuteFinished(data), Some(action)) = (&event.fact, event.action) {

@@ -111,10 +111,7 @@ fn row_status(view: &RunView, action: &ActionView, holder: Holder) -> RowStatus 
         None if action.is_refused() => return RowStatus::Refused,
         None => {}
     }
-    let asks = view
-        .question
-        .as_ref()
-        .is_some_and(|asked| asked.action == Some(action.id));
+    let asks = view.questions.iter().any(|asked| asked.action == Some(action.id));
     let ruled = action.review.as_ref().map(|review| review.decision);
     let waits = asks || action.suspended.is_some() || ruled == Some(Verb::Ask);
     match view.status(holder) {

@@ -3,11 +3,11 @@
 use crate::{
     figures::{count, duration},
     terminal::{Width, beside, one_line},
-    view::{Holder, Problem, RunView, ShownStatus},
+    view::{Holder, Problem, QuestionView, RunView, ShownStatus},
 };
 use serde::Serialize;
 use tracegate_core::{
-    fact::model::Usage,
+    fact::{model::Usage, user::QuestionKind},
     ids::{QuestionId, RunId, TraceId},
     payload::clip,
     stop::StopReason,
@@ -38,8 +38,8 @@ pub struct Summary {
     pub claim: Option<String>,
     /// What the gate, or else the newest test run, says.
     pub evidence: Option<String>,
-    /// The question that nobody has answered yet.
-    pub waiting_for: Option<WaitingFor>,
+    /// The questions that nobody has answered yet, oldest first.
+    pub waiting_for: Vec<WaitingFor>,
     /// Tokens of all requests and subcalls.
     pub usage: Tokens,
     /// Time that its processes worked, in milliseconds, without the time between segments.
@@ -50,12 +50,25 @@ pub struct Summary {
     pub problems: Vec<Problem>,
 }
 
+/// How many open questions a summary shows.
+const SHOWN_QUESTIONS: usize = 3;
+
+fn waiting_for(asked: &QuestionView) -> WaitingFor {
+    WaitingFor {
+        question: asked.question,
+        kind: asked.kind,
+        text: clip(&asked.text.preview(), LONGEST),
+    }
+}
+
 /// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingFor {
     /// Its id.
     pub question: QuestionId,
+    /// What it asks for.
+    pub kind: QuestionKind,
     /// Its text.
     pub text: String,
 }
@@ -112,10 +125,7 @@ pub fn summarise(view: &RunView, holder: Holder) -> Summary {
         max_steps: view.limits.max_steps,
         claim: claim(view),
         evidence: evidence(view),
-        waiting_for: view.question.as_ref().map(|asked| WaitingFor {
-            question: asked.question,
-            text: clip(&asked.text.preview(), LONGEST),
-        }),
+        waiting_for: view.questions.iter().map(waiting_for).collect(),
         usage: view.usage.into(),
         duration_ms: view.duration_ms(),
         events: view.events,
@@ -174,9 +184,13 @@ pub fn render(summary: &Summary, width: Width) -> String {
     if let Some(evidence) = &summary.evidence {
         text.push_str(&beside("evidence", INDENT, evidence, width, 2));
     }
-    if let Some(asked) = &summary.waiting_for {
+    for (at, asked) in summary.waiting_for.iter().take(SHOWN_QUESTIONS).enumerate() {
         let question = format!("{} “{}”", asked.question, asked.text.trim());
-        text.push_str(&beside("waitingFor", INDENT, &question, width, 2));
+        let name = if at == 0 { "waitingFor" } else { "" };
+        text.push_str(&beside(name, INDENT, &question, width, 2));
+    }
+    if let Some(more) = summary.waiting_for.len().checked_sub(SHOWN_QUESTIONS + 1) {
+        text.push_str(&beside("", INDENT, &format!("and {} more", more + 1), width, 1));
     }
     if let Some(first) = summary.problems.first() {
         let more = match summary.problems.len() {

@@ -14,6 +14,7 @@ use tracegate_core::{
         gate::ValidationRuling,
         model::{ContextBuildFinished, ReplyKind, Usage},
         run::{LimitReached, Limits, Settings},
+        user::QuestionKind,
     },
     ids::{ActionId, QuestionId, RunId, SegmentNo, Seq, StepNo, TraceId},
     payload::Payload,
@@ -214,6 +215,7 @@ pub(crate) struct FinishedView {
 #[derive(Debug, Clone)]
 pub(crate) struct QuestionView {
     pub(crate) question: QuestionId,
+    pub(crate) kind: QuestionKind,
     pub(crate) action: Option<ActionId>,
     pub(crate) text: Payload,
 }
@@ -259,7 +261,7 @@ pub struct RunView {
     pub(crate) replies: Vec<ReplyView>,
     pub(crate) actions: Vec<ActionView>,
     pub(crate) limit: Option<(Seq, LimitReached)>,
-    pub(crate) question: Option<QuestionView>,
+    pub(crate) questions: Vec<QuestionView>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) usage: Usage,
     /// The longest monotonic time seen of each segment: the time between segments is nobody's work.

@@ -253,10 +253,11 @@ fn refused(error: ResumeError, found: &Found, answer: Option<&(QuestionId, Said)
                 &found.dir,
                 &found.outline.open,
                 question,
+                "",
             ))
         }
         ResumeError::WrongKind { question, .. } => {
-            Failure::usage(error).help(answer_with(&found.dir, &found.outline.open, question))
+            Failure::usage(error).help(answer_with(&found.dir, &found.outline.open, question, ""))
         }
         ResumeError::PolicyChanged { .. } | ResumeError::TaskChanged { what: "goal" } => {
             Failure::usage(error).help(format!("{again} --accept-changes, if that is what you want"))
@@ -273,18 +274,18 @@ fn refused(error: ResumeError, found: &Found, answer: Option<&(QuestionId, Said)
     }
 }
 
-/// The command that answers the first question of a run that waits.
-pub(crate) fn answer_to(dir: &RunDir) -> Result<String, Failure> {
+/// The command that answers the first question of a run that waits; `names` says where the run is kept.
+pub(crate) fn answer_to(dir: &RunDir, names: &str) -> Result<String, Failure> {
     let (outline, _) = outline(dir)?;
     let first = outline.open.first().map(|question| question.id);
     Ok(first.map_or_else(
-        || format!("tracegate show {}", dir.id()),
-        |first| answer_with(dir, &outline.open, first),
+        || format!("tracegate show {}{names}", dir.id()),
+        |first| answer_with(dir, &outline.open, first, names),
     ))
 }
 
 /// The command that answers a question.
-fn answer_with(dir: &RunDir, open: &[OpenQuestion], question: QuestionId) -> String {
+fn answer_with(dir: &RunDir, open: &[OpenQuestion], question: QuestionId, names: &str) -> String {
     let run = dir.id();
     let kind = open
         .iter()
@@ -296,7 +297,7 @@ fn answer_with(dir: &RunDir, open: &[OpenQuestion], question: QuestionId) -> Str
         String::new()
     };
     match kind {
-        Some(QuestionKind::Permission) => format!("tracegate answer {run} --allow{name} (or --deny)"),
-        Some(QuestionKind::Text) | None => format!("tracegate answer {run} \"…\"{name}"),
+        Some(QuestionKind::Permission) => format!("tracegate answer {run} --allow{name}{names} (or --deny)"),
+        Some(QuestionKind::Text) | None => format!("tracegate answer {run} \"…\"{name}{names}"),
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn print_ending(
             StopReason::Completed => format!("what happened: tracegate show {}{names}", ending.run),
             StopReason::WaitingForUser => {
                 let dir = ingredients.store.run(&ending.run)?;
-                format!("answer it: {}{names}", answer_to(&dir)?)
+                format!("answer it: {}", answer_to(&dir, &names.to_string())?)
             }
             StopReason::MaxSteps => format!("go on: tracegate resume {} --max-steps N{names}", ending.run),
             StopReason::BudgetExhausted => {

@@ -85,7 +85,7 @@ fn empty(run: RunId, begin: &RunStarted) -> RunView {
         replies: Vec::new(),
         actions: Vec::new(),
         limit: None,
-        question: None,
+        questions: Vec::new(),
         problems: Vec::new(),
         usage: Usage::default(),
         segments: BTreeMap::new(),
@@ -164,14 +164,17 @@ impl Fold {
             }),
             Fact::LimitReached(limit) => view.limit = Some((event.seq, limit.clone())),
             Fact::UserQuestion(asked) => {
-                view.question = Some(QuestionView {
+                view.questions.push(QuestionView {
                     question: asked.question,
+                    kind: asked.kind,
                     action: event.action,
                     text: asked.text.clone(),
                 });
             }
             Fact::UserMessage(message) => match message.kind {
-                MessageKind::Answer => view.question = None,
+                MessageKind::Answer => view
+                    .questions
+                    .retain(|asked| Some(asked.question) != message.question),
                 MessageKind::Task | MessageKind::FollowupTask | MessageKind::RetryFeedback => {}
             },
             Fact::Action(action) => self.asked(event, action),

@@ -144,7 +144,7 @@ fn a_waiting_run_shows_its_question() {
     Direct failure   none so far: the run waits for its user
     "#);
     let answered = answered().view();
-    assert_eq!(summary::summarise(&answered, Holder::Nobody).waiting_for, None);
+    assert_eq!(summary::summarise(&answered, Holder::Nobody).waiting_for, []);
     assert_eq!(answered.status(Holder::Nobody), ShownStatus::Completed);
     assert_eq!(
         evidence::rows(&answered, Holder::Nobody)[0].status,

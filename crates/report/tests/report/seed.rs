@@ -174,7 +174,7 @@ fn the_same_log_as_json() {
         "maxSteps": 8,
         "claim": "已修复 add 函数。测试失败与 BigInt 类型断言有关，后续可以调整测试。",
         "evidence": "the last `npm test` failed with exit code 1 (event 34)",
-        "waitingFor": null,
+        "waitingFor": [],
         "usage": {
           "input": 10000,
           "output": 320,

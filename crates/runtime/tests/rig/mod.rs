@@ -29,7 +29,7 @@ use tracegate::{
     recorder::{RecorderError, Sink},
     resume::{Changes, ResumeError},
     session::{Ending, Session, StartError, Surroundings},
-    world::FixedWorld,
+    world::{FixedWorld, World},
 };
 use tracegate_core::{
     event::Event,
@@ -174,7 +174,7 @@ impl Rig {
         fs::read_to_string(self.workspace().join(name)).ok()
     }
 
-    fn around(&self, world: FixedWorld) -> Surroundings<'_> {
+    pub(crate) fn around(&self, world: impl World + 'static) -> Surroundings<'_> {
         let redactor = Redactor::new(self.store.redaction_key().clone(), &[self.store.registered_key()]);
         Surroundings {
             store: &self.store,
