@@ -1,7 +1,7 @@
 //! The envelope of an event, format v1: what stands in every line of a log, and how a line is written and read.
 
 use crate::{
-    fact::Fact,
+    fact::{Data as _, Fact, log::LogGap},
     ids::{ActionId, Chain, EventId, RunId, SegmentNo, Seq, SpanId, StepNo, Timestamp},
 };
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,16 @@ pub enum LineError {
         /// What should.
         wanted: Seq,
     },
+    /// It marks a gap whose numbers do not fit.
+    #[error("a gap from {from} to {to} cannot stand at event {seq}")]
+    BrokenGap {
+        /// Where it stands.
+        seq: Seq,
+        /// The first number it names.
+        from: Seq,
+        /// The last.
+        to: Seq,
+    },
 }
 
 impl Event {
@@ -139,7 +149,22 @@ impl Event {
                 wanted,
             });
         }
+        if let Fact::LogGap(gap) = &event.fact
+            && !gap.is_sound(event.seq)
+        {
+            return Err(LineError::BrokenGap {
+                seq: event.seq,
+                from: gap.from,
+                to: gap.to,
+            });
+        }
         Ok((event, found))
+    }
+
+    /// Returns the last number that this event stands for: its own, or the last lost one of a gap.
+    #[must_use]
+    pub fn through(&self) -> Seq {
+        LogGap::of(&self.fact).map_or(self.seq, |gap| gap.to)
     }
 
     /// Reads a line for what it says, whatever its chain value; used on what is damaged anyway.

@@ -275,6 +275,8 @@ facts! {
     ArtifactDropped = "artifact.dropped": log::ArtifactDropped,
     /// A damaged tail of the log was set aside.
     LogRecovered = "log.recovered": log::LogRecovered,
+    /// Records of the log are lost.
+    LogGap = "log.gap": log::LogGap,
     /// The log was written anew without secrets registered too late.
     LogScrubbed = "log.scrubbed": log::LogScrubbed,
 }
@@ -351,6 +353,7 @@ pub fn is_schema_key(key: &str) -> bool {
             | "redaction"
             | "durability"
             | "from"
+            | "superseded"
             | "media"
     )
 }

@@ -1,10 +1,17 @@
 //! What a log says so far: the fold of its events. One function, [`RunState::apply`], serves the live run, resume and readers.
 
+mod lost;
+mod violation;
+
+pub use lost::Lost;
+pub use violation::Violation;
+
 use crate::{
     event::Event,
     fact::{
         Data as _, Edge, Fact, SpanKind,
         gate::{ValidationRuling, Verb},
+        log::LogGap,
         model::Usage,
         run::{Limits, RunFinished, SegmentFinished, Settings, StatusChanged},
         tool::{ObservationKind, Outcome, Phase, ToolExecuteFinished},
@@ -17,103 +24,6 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// An event that must not follow the ones before it. Checked before a byte is written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Violation {
-    /// Sequence numbers have no gaps.
-    #[error("event {found} cannot follow event {last}")]
-    Seq {
-        /// The number found.
-        found: Seq,
-        /// The last good one.
-        last: Seq,
-    },
-    /// A log begins with `run.started`, which stands nowhere else.
-    #[error("`{name}` cannot stand at event {seq}: a log begins with one `run.started`")]
-    Beginning {
-        /// The type found.
-        name: String,
-        /// Where.
-        seq: Seq,
-    },
-    /// A span begins under an open span.
-    #[error("`{kind}` at event {seq} begins under span {parent}, which is not open")]
-    Parent {
-        /// The kind of span.
-        kind: &'static str,
-        /// Where.
-        seq: Seq,
-        /// The parent named.
-        parent: String,
-    },
-    /// A span ends once, as what it began, about the same action, after everything inside it.
-    #[error(
-        "`{kind}` at event {seq} ends a span that is not open, is of another kind or action, or still has an open child"
-    )]
-    End {
-        /// The kind of span.
-        kind: &'static str,
-        /// Where.
-        seq: Seq,
-    },
-    /// An event names an action that was never asked for, or one that is settled.
-    #[error("event {seq} (`{name}`) is about action {action}, which is {why}")]
-    Action {
-        /// The type found.
-        name: String,
-        /// Where.
-        seq: Seq,
-        /// The action.
-        action: String,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// An action, its review and its execution say which action they are about.
-    #[error("`{name}` at event {seq} names no action")]
-    NoAction {
-        /// The type found.
-        name: String,
-        /// Where.
-        seq: Seq,
-    },
-    /// Between two actions lies at least one observation.
-    #[error("action {action} at event {seq} follows another action without an observation between")]
-    Unobserved {
-        /// The action.
-        action: ActionId,
-        /// Where.
-        seq: Seq,
-    },
-    /// Every action has its result before the next request to the model.
-    #[error("a request at event {seq} leaves action {action} without a result")]
-    Unsettled {
-        /// The action.
-        action: ActionId,
-        /// Where.
-        seq: Seq,
-    },
-    /// Nothing but verification follows the end of a run.
-    #[error("`{name}` at event {seq} follows the end of the run")]
-    AfterEnd {
-        /// The type found.
-        name: String,
-        /// Where.
-        seq: Seq,
-    },
-    /// Only the validation gate completes a run.
-    #[error("event {seq} says `completed` without a verdict of the validation gate")]
-    Uncertified {
-        /// Where.
-        seq: Seq,
-    },
-    /// An answer answers an open question.
-    #[error("the answer at event {seq} answers no open question")]
-    Answer {
-        /// Where.
-        seq: Seq,
-    },
-}
 
 /// A span that has begun and not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,6 +121,9 @@ pub struct RunState {
     pub internal_failures: u32,
     /// The workspace when it was last observed.
     pub workspace: Option<Digest>,
+    /// What the log has lost, if it was salvaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
 }
 
 impl Default for RunState {
@@ -247,6 +160,7 @@ impl Default for RunState {
             refusal: None,
             internal_failures: 0,
             workspace: None,
+            lost: None,
         }
     }
 }
@@ -270,13 +184,14 @@ impl RunState {
     /// The [`Violation`] that the event would be.
     pub fn apply(&mut self, event: &Event) -> Result<(), Violation> {
         self.check(event)?;
-        self.seq = event.seq;
+        self.seq = event.through();
         self.ts = event.ts;
         if event.segment != self.writer {
             self.worked_before_ns = self.worked_before_ns.saturating_add(self.worked_ns);
             self.writer = event.segment;
         }
         self.worked_ns = event.mono_ns;
+        self.meet(event);
         self.apply_edge(event);
         self.apply_fact(event);
         Ok(())
@@ -308,15 +223,24 @@ impl RunState {
                 last: self.seq,
             });
         }
+        if let Some(gap) = LogGap::of(&event.fact) {
+            return gap.is_sound(seq).then_some(()).ok_or(Violation::Gap { seq });
+        }
         if (seq.0 == 1) != matches!(event.fact, Fact::RunStarted(_)) {
             return Err(Violation::Beginning { name: name(), seq });
         }
-        if self.finished && !follows_end(&event.fact) {
+        let notes = follows_end(&event.fact) && !matches!(event.fact, Fact::StatusChanged(_));
+        if !notes && !self.may_have_lost(seq) {
+            self.check_whole()?;
+        }
+        if self.finished && !self.may_have_lost(seq) && !follows_end(&event.fact) {
             return Err(Violation::AfterEnd { name: name(), seq });
         }
         self.check_edge(event)?;
         self.check_action(event)?;
-        if ends_as(&event.fact) == Some(Status::Completed) && self.ruling != Some(ValidationRuling::Complete)
+        if ends_as(&event.fact) == Some(Status::Completed)
+            && self.ruling != Some(ValidationRuling::Complete)
+            && !self.may_have_lost(seq)
         {
             return Err(Violation::Uncertified { seq });
         }
@@ -325,6 +249,7 @@ impl RunState {
             && !message
                 .question
                 .is_some_and(|question| self.open_questions.contains(&question))
+            && !self.may_have_lost(seq)
         {
             return Err(Violation::Answer { seq });
         }
@@ -342,7 +267,7 @@ impl RunState {
                     (_, None) => false,
                     (_, Some(parent)) => self.open_spans.contains_key(&parent),
                 };
-                if fits
+                if (fits || self.may_have_lost(seq))
                     && event
                         .span
                         .is_some_and(|span| !self.open_spans.contains_key(&span))
@@ -362,8 +287,13 @@ impl RunState {
                 let ends = event.span.is_some_and(|span| {
                     self.open_spans
                         .get(&span)
-                        .is_some_and(|open| open.kind == kind.as_str() && open.action == event.action)
-                        && self.open_spans.values().all(|open| open.parent != Some(span))
+                        .map_or(self.may_have_lost(seq), |open| {
+                            open.kind == kind.as_str() && open.action == event.action
+                        })
+                        && self
+                            .open_spans
+                            .values()
+                            .all(|open| open.parent != Some(span) || self.may_have_ended(open, seq))
                 });
                 ends.then_some(()).ok_or(Violation::End {
                     kind: kind.as_str(),
@@ -377,7 +307,10 @@ impl RunState {
     fn check_action(&self, event: &Event) -> Result<(), Violation> {
         let seq = event.seq;
         if let Fact::ModelCompleteStarted(_) = event.fact
-            && let Some(action) = self.open_actions.keys().next()
+            && let Some(action) = self
+                .open_actions
+                .keys()
+                .find(|action| !self.may_be_further(**action, seq))
         {
             return Err(Violation::Unsettled { action: *action, seq });
         }
@@ -403,7 +336,8 @@ impl RunState {
         };
         let progress = self.open_actions.get(&action).copied();
         if let Fact::Action(_) = event.fact {
-            if action.0 != self.actions + 1 {
+            let next = action.0 == self.actions + 1 || (action.0 > self.actions && self.may_have_lost(seq));
+            if !next {
                 return violation("not the next one");
             }
             if !self.observed {
@@ -411,8 +345,11 @@ impl RunState {
             }
             return Ok(());
         }
-        if action.0 == 0 || action.0 > self.actions {
+        if action.0 == 0 || (action.0 > self.actions && !self.may_have_lost(seq)) {
             return violation("unknown");
+        }
+        if action.0 > self.actions || (progress.is_some() && self.may_be_further(action, seq)) {
+            return Ok(());
         }
         match (&event.fact, progress) {
             (Fact::ToolExecuteStarted(_), Some(Progress::Permitted)) => Ok(()),
@@ -471,6 +408,7 @@ impl RunState {
                 self.segment = event.segment;
                 self.root = self.root.or(event.span);
                 self.status = Status::Running;
+                self.finished = false;
             }
             Fact::SegmentFinished(data) => {
                 self.status = data.status;
@@ -495,10 +433,14 @@ impl RunState {
                 // A ruling certifies the end that it was given at, not whatever the agent does next.
                 self.ruling = None;
             }
-            Fact::ModelCompleteStarted(_) => self.model_calls += 1,
+            Fact::ModelCompleteStarted(data) => {
+                self.model_calls += 1;
+                self.bridge(data);
+            }
+            Fact::LogGap(gap) => self.lose(gap),
             Fact::ModelCompleteFinished(data) => self.usage.add(data.usage),
             Fact::Action(_) => {
-                self.actions += 1;
+                self.actions = event.action.map_or(self.actions + 1, |action| action.0);
                 self.observed = false;
                 self.open_actions
                     .extend(event.action.map(|action| (action, Progress::Asked)));
@@ -668,6 +610,7 @@ fn follows_end(fact: &Fact) -> bool {
         fact,
         Fact::VerificationRecorded(_)
             | Fact::LogRecovered(_)
+            | Fact::LogGap(_)
             | Fact::LogScrubbed(_)
             | Fact::RedactionNoted(_)
             | Fact::ArtifactDropped(_)

@@ -2,7 +2,7 @@
 
 use crate::{
     fact::Failure,
-    ids::{Digest, Seq},
+    ids::{Chain, Digest, Seq},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -60,6 +60,36 @@ pub struct LogRecovered {
     pub torn_bytes: u64,
     /// In which file.
     pub quarantine: String,
+}
+
+/// Records of the log are lost. The event takes the number of the first of them and stands for them all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogGap {
+    /// The first number that is lost: that of this event.
+    pub from: Seq,
+    /// The last number that is lost: the next event follows it.
+    pub to: Seq,
+    /// Where in the damaged log the gap is.
+    pub offset: u64,
+    /// How many bytes of it could not be read there.
+    pub bytes: u64,
+    /// What was wrong with them.
+    pub why: String,
+    /// The last event that was there when the gap was marked. Up to it an event may refer to what is lost, after it none may.
+    pub until: Seq,
+    /// The chain after the last event known to be synced before the log was written anew; whoever still remembers it remembers the damaged log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded: Option<Chain>,
+}
+
+impl LogGap {
+    /// Tells whether the numbers fit each other and the place of the event.
+    #[must_use]
+    pub const fn is_sound(&self, at: Seq) -> bool {
+        // No log comes near this number; beyond it the next one could not be counted.
+        const MOST: u64 = 1 << 62;
+        self.from.0 == at.0 && self.from.0 <= self.to.0 && self.to.0 <= self.until.0 && self.until.0 < MOST
+    }
 }
 
 /// The log was written anew without secrets that were registered too late.

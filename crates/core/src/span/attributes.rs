@@ -143,6 +143,7 @@ impl Sheet {
             | Fact::RedactionNoted(_)
             | Fact::ArtifactDropped(_)
             | Fact::LogRecovered(_)
+            | Fact::LogGap(_)
             | Fact::LogScrubbed(_)
             | Fact::Unknown { .. } => {}
         }

@@ -54,7 +54,7 @@ pub(super) fn fold(run: RunId, events: &[Event]) -> Result<RunView, ReadError> {
                 });
             }
         }
-        before = Some(event.seq);
+        before = Some(event.through());
         fold.apply(event);
     }
     Ok(fold.view)
@@ -204,6 +204,11 @@ impl Fold {
             }
             Fact::Observation(seen) => self.observed(event, seen),
             Fact::SpanHealed(kind, healed) => self.healed(event, *kind, healed),
+            Fact::LogGap(gap) => {
+                let before = Seq(gap.to.0.saturating_add(1));
+                let after = Seq(gap.from.0.saturating_sub(1));
+                self.problem(Problem::Gap { after, before });
+            }
             Fact::SegmentStarted(segment) => {
                 if let Some(limits) = segment.limits {
                     self.view.limits = limits;
