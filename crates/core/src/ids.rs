@@ -129,6 +129,23 @@ impl Digest {
     }
 }
 
+/// Computes a digest from bytes that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Digester(blake3::Hasher);
+
+impl Digester {
+    /// Takes in the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the digest of all bytes so far.
+    #[must_use]
+    pub fn finish(&self) -> Digest {
+        Digest(*self.0.finalize().as_bytes())
+    }
+}
+
 impl Chain {
     /// Returns the value before the first event of `run`.
     #[must_use]

@@ -1,16 +1,16 @@
 //! Content-addressed bytes, shared by all runs of a store: written before the event that names them, verified on read.
 #![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
+use crate::disk::{Disk, Keep, replace};
 use std::{
     collections::BTreeSet,
     fs::{self, File},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::PermissionsExt as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 use tracegate_core::{
-    ids::Digest,
+    ids::{Digest, Digester},
     payload::{ArtifactRef, Payload},
     redact::Scrubbed,
 };
@@ -39,14 +39,24 @@ pub enum ArtifactError {
 pub struct Artifacts {
     root: PathBuf,
     /// Files named since the last barrier: the log may not be synced before they are.
-    unsynced: Arc<Mutex<BTreeSet<PathBuf>>>,
+    unsynced: Arc<Mutex<Unsynced>>,
+    disk: Arc<dyn Disk>,
+}
+
+/// What the next barrier has to do.
+#[derive(Debug, Default)]
+struct Unsynced {
+    files: BTreeSet<PathBuf>,
+    /// Directories whose own names this process has made durable.
+    anchored: BTreeSet<PathBuf>,
 }
 
 impl Artifacts {
-    pub(crate) fn new(root: PathBuf) -> Self {
+    pub(crate) fn new(root: PathBuf, disk: Arc<dyn Disk>) -> Self {
         Self {
             root,
             unsynced: Arc::default(),
+            disk,
         }
     }
 
@@ -85,34 +95,45 @@ impl Artifacts {
         self.unsynced
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+            .files
             .insert(path.to_owned());
         Ok(())
     }
 
     fn write_new(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let parent = path.parent().unwrap_or(&self.root);
-        fs::create_dir_all(parent)?;
-        let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent)?;
-        file.write_all(bytes)?;
-        file.as_file()
-            .set_permissions(fs::Permissions::from_mode(0o400))?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        let shard = path.parent().unwrap_or(&self.root);
+        if !shard.is_dir() {
+            for dir in [self.root.as_path(), &self.root.join("b3"), shard] {
+                self.disk.make_dir(dir)?;
+            }
+        }
+        replace(self.disk.as_ref(), path, bytes, 0o400, Keep::Whatever)
     }
 
-    /// Makes every artifact put since the last barrier durable.
+    /// Makes every artifact put since the last barrier durable, with every directory on the way to it.
     ///
     /// # Errors
     /// When the file system refuses; the log must not be synced then.
     pub fn barrier(&self) -> io::Result<()> {
         let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in unsynced.iter() {
-            File::open(path)?.sync_all()?;
-            if let Some(parent) = path.parent() {
-                File::open(parent)?.sync_all()?;
+        let mut shards = BTreeSet::new();
+        for path in &unsynced.files {
+            self.disk.sync(path)?;
+            shards.extend(path.parent().map(Path::to_owned));
+        }
+        let mut above = BTreeSet::new();
+        for shard in &shards {
+            self.disk.sync(shard)?;
+            // Whoever made a directory may have died before its name was durable.
+            if !unsynced.anchored.contains(shard) {
+                above.extend(shard.ancestors().skip(1).take(3).map(Path::to_owned));
             }
         }
-        unsynced.clear();
+        for dir in above.iter().rev() {
+            self.disk.sync(dir)?;
+        }
+        unsynced.anchored.extend(shards);
+        unsynced.files.clear();
         Ok(())
     }
 
@@ -123,15 +144,7 @@ impl Artifacts {
     pub fn get(&self, reference: &ArtifactRef) -> Result<Vec<u8>, ArtifactError> {
         let digest = reference.digest;
         let mut bytes = Vec::new();
-        let unopened = |error: io::Error| {
-            let missing = error.kind() == io::ErrorKind::NotFound;
-            if missing {
-                ArtifactError::Missing(digest)
-            } else {
-                ArtifactError::Io { digest, error }
-            }
-        };
-        let file = File::open(self.path(digest)).map_err(unopened)?;
+        let file = File::open(self.path(digest)).map_err(|error| unopened(digest, error))?;
         // One byte more than the reference says is enough to see that it is not the same.
         let limit = reference.bytes.saturating_add(1);
         file.take(limit)
@@ -143,6 +156,31 @@ impl Artifacts {
         Ok(bytes)
     }
 
+    /// Checks that `digest` names `bytes` bytes that are there, without keeping them.
+    ///
+    /// # Errors
+    /// As [`Artifacts::get`].
+    pub fn verify(&self, digest: Digest, bytes: u64) -> Result<(), ArtifactError> {
+        let mut file = File::open(self.path(digest)).map_err(|error| unopened(digest, error))?;
+        let (mut hash, mut length) = (Digester::default(), 0);
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let read = file
+                .read(&mut buffer)
+                .map_err(|error| ArtifactError::Io { digest, error })?;
+            hash.update(buffer.get(..read).unwrap_or_default());
+            length += read as u64;
+            if read == 0 || length > bytes {
+                break;
+            }
+        }
+        if length == bytes && hash.finish() == digest {
+            Ok(())
+        } else {
+            Err(ArtifactError::Corrupt(digest))
+        }
+    }
+
     /// Returns the whole text of a payload, wherever it is.
     ///
     /// # Errors
@@ -152,5 +190,13 @@ impl Artifacts {
             Payload::Inline(text) => Ok(text.clone()),
             Payload::Ref(reference) => Ok(String::from_utf8_lossy(&self.get(reference)?).into_owned()),
         }
+    }
+}
+
+fn unopened(digest: Digest, error: io::Error) -> ArtifactError {
+    if error.kind() == io::ErrorKind::NotFound {
+        ArtifactError::Missing(digest)
+    } else {
+        ArtifactError::Io { digest, error }
     }
 }

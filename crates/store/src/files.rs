@@ -1,15 +1,20 @@
 //! The small files of a run: written once, replaced atomically, or appended to.
 #![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
-use crate::{layout::RunDir, store::StoreError};
+use crate::{
+    disk::{Keep, create, replace},
+    layout::RunDir,
+    store::StoreError,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
     path::Path,
 };
 use tracegate_core::{
-    fact::run::VerificationRecorded,
+    event::Event,
+    fact::{Data as _, log::LogGap, run::VerificationRecorded},
     ids::{Chain, Seq, StepNo},
     redact::Scrubbed,
 };
@@ -21,6 +26,24 @@ pub struct Head {
     pub seq: Seq,
     /// The chain after it.
     pub chain: Chain,
+}
+
+impl Head {
+    /// Tells whether `event`, after which the chain is `chain`, is another one than was synced at that place.
+    pub(crate) fn contradicts(&self, event: &Event, chain: Chain) -> bool {
+        event.through() == self.seq && chain != self.chain && !self.is_superseded_by(event)
+    }
+
+    /// Tells whether `event` is a gap that was marked by somebody who knew this head: then it speaks of the damaged log.
+    pub(crate) fn is_superseded_by(&self, event: &Event) -> bool {
+        LogGap::of(&event.fact).is_some_and(|gap| gap.superseded == Some(self.chain))
+    }
+
+    /// Returns the head that the bytes of a `status.json` hold; none if they hold something else.
+    #[must_use]
+    pub fn of_status(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<StatusHead>(bytes).ok()?.head
+    }
 }
 
 /// The part of `status.json` that opening a log needs; the rest is for readers.
@@ -35,11 +58,7 @@ impl RunDir {
     /// # Errors
     /// When it exists or cannot be written.
     pub fn create_json<T: Serialize>(&self, path: &Path, value: &Scrubbed<T>) -> Result<(), StoreError> {
-        let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-            file.write_all(&pretty(value.get())?)?;
-            file.sync_all()
-        };
+        let write = || create(self.disk(), path, &pretty(value.get())?, 0o644);
         write().map_err(|error| StoreError::write(path, error))
     }
 
@@ -48,7 +67,14 @@ impl RunDir {
     /// # Errors
     /// When it cannot be written.
     pub fn replace_json<T: Serialize>(&self, path: &Path, value: &Scrubbed<T>) -> Result<(), StoreError> {
-        let write = || replace(path, &pretty(value.get())?);
+        let write = || {
+            let bytes = pretty(value.get())?;
+            // The synced head guards the log: after the loss of power an empty file must not stand where it was.
+            let guards =
+                path == self.status() && Head::of_status(&bytes).is_some_and(|head| head.seq > Seq(0));
+            let keep = if guards { Keep::OldOrNew } else { Keep::Whatever };
+            replace(self.disk(), path, &bytes, 0o600, keep)
+        };
         write().map_err(|error| StoreError::write(path, error))
     }
 
@@ -59,7 +85,9 @@ impl RunDir {
     pub fn write_context<T: Serialize>(&self, step: StepNo, report: &Scrubbed<T>) -> Result<(), StoreError> {
         let path = self.context(step);
         let parent = path.parent().unwrap_or(&path);
-        fs::create_dir_all(parent).map_err(|error| StoreError::write(parent, error))?;
+        self.disk()
+            .make_dir(parent)
+            .map_err(|error| StoreError::write(parent, error))?;
         self.replace_json(&path, report)
     }
 
@@ -69,7 +97,9 @@ impl RunDir {
     /// When it cannot be written.
     pub fn write_traces(&self, lines: &Scrubbed<String>) -> Result<(), StoreError> {
         let path = self.traces();
-        replace(&path, lines.get().as_bytes()).map_err(|error| StoreError::write(&path, error))
+        let bytes = lines.get().as_bytes();
+        replace(self.disk(), &path, bytes, 0o600, Keep::Whatever)
+            .map_err(|error| StoreError::write(&path, error))
     }
 
     /// Appends a verifier's result.
@@ -117,10 +147,7 @@ impl RunDir {
     /// Returns the synced head that `status.json` remembers; none if that file is missing or unreadable.
     #[must_use]
     pub fn head(&self) -> Option<Head> {
-        self.read_json::<StatusHead>(&self.status())
-            .ok()
-            .flatten()
-            .and_then(|status| status.head)
+        Head::of_status(&fs::read(self.status()).ok()?)
     }
 }
 
@@ -130,11 +157,24 @@ fn pretty<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes beside `path` and renames over it.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let parent = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent)?;
-    file.write_all(bytes)?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+/// Reads a file that is small unless something is wrong with it; none if it does not exist.
+pub(crate) fn read_small(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    const MOST: u64 = 8 << 20;
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut bytes = Vec::new();
+    if file.take(MOST + 1).read_to_end(&mut bytes)? as u64 > MOST {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is longer than it can be",
+        ));
+    }
+    Ok(Some(bytes))
+}
+
+/// Opens a file for reading.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
 }

@@ -1,18 +1,35 @@
 //! Where each file of a run lies: every path, once.
 
-use std::path::{Path, PathBuf};
+use crate::disk::Disk;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tracegate_core::ids::{RunId, StepNo};
 
 /// The directory of one run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RunDir {
     id: RunId,
     path: PathBuf,
+    disk: Arc<dyn Disk>,
 }
 
+impl PartialEq for RunDir {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.id, &self.path) == (&other.id, &other.path)
+    }
+}
+
+impl Eq for RunDir {}
+
 impl RunDir {
-    pub(crate) const fn new(id: RunId, path: PathBuf) -> Self {
-        Self { id, path }
+    pub(crate) const fn new(id: RunId, path: PathBuf, disk: Arc<dyn Disk>) -> Self {
+        Self { id, path, disk }
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
     }
 
     /// Returns the run's id.
@@ -108,5 +125,16 @@ impl RunDir {
             format!("-{time}")
         };
         self.path.join(format!("events.torn-{offset}{again}.bin"))
+    }
+
+    /// Where a damaged log is kept once it was written anew, the first `number` as 1.
+    #[must_use]
+    pub fn damaged(&self, number: u32) -> PathBuf {
+        self.path.join(format!("events.damaged-{number}.jsonl"))
+    }
+
+    /// Where a damaged log is written anew.
+    pub(crate) fn salvaging(&self) -> PathBuf {
+        self.path.join("events.salvaging.jsonl")
     }
 }

@@ -5,17 +5,23 @@
 mod artifacts;
 mod disk;
 mod files;
+mod fsck;
 mod layout;
+mod lines;
 mod lock;
 mod log;
+mod salvage;
+mod scan;
 mod store;
 
 pub use artifacts::{ArtifactError, Artifacts};
 pub use disk::{Disk, LogFile, RealDisk};
 pub use files::Head;
+pub use fsck::{Finding, LISTED, Report, Verdict, fsck};
 pub use layout::RunDir;
 pub use lock::{LockError, RunLock};
 pub use log::{LogError, LogReader, LogWriter, Recovery, Tail};
+pub use salvage::{Salvage, SalvageError, salvage};
 pub use store::{Store, StoreError};
 
 #[expect(unused_imports, reason = "named in the documentation above")]

@@ -6,16 +6,17 @@ use crate::{
     disk::{Disk, LogFile},
     files::Head,
     layout::RunDir,
+    lines::next_line,
     lock::{LockError, RunLock},
 };
 use std::{
     fs::{self, File},
-    io::{self, BufRead as _, BufReader},
+    io::{self, BufRead, BufReader},
     path::PathBuf,
 };
 use tracegate_core::{
     event::{Event, LineError},
-    ids::{Chain, Seq},
+    ids::{Chain, RunId, Seq},
     payload::INLINE_RECORD,
     redact::Scrubbed,
 };
@@ -95,9 +96,9 @@ pub enum Tail {
 
 /// Reads a log line by line; memory does not grow with its length.
 #[derive(Debug)]
-pub struct LogReader {
+pub struct LogReader<R = BufReader<File>> {
     path: PathBuf,
-    file: BufReader<File>,
+    file: R,
     chain: Chain,
     seq: Seq,
     offset: u64,
@@ -117,17 +118,23 @@ impl LogReader {
             path: path.clone(),
             error,
         })?;
-        let chain = Chain::genesis(run.id());
         let file = BufReader::with_capacity(1 << 16, file);
-        Ok(Self {
+        Ok(Self::over(file, run.id(), run.head(), path))
+    }
+}
+
+impl<R: BufRead> LogReader<R> {
+    /// Reads the log of `run` from anywhere; `head` is the last event known to be synced, `path` is what errors name.
+    pub fn over(file: R, run: &RunId, head: Option<Head>, path: PathBuf) -> Self {
+        Self {
             path,
             file,
-            chain,
+            chain: Chain::genesis(run),
             seq: Seq(0),
             offset: 0,
-            head: run.head(),
+            head,
             tail: None,
-        })
+        }
     }
 
     /// Returns the next verified event; none at the end of the verified prefix, where [`LogReader::tail`] says how the log ends.
@@ -152,11 +159,7 @@ impl LogReader {
                 Event::from_line(text, self.chain, wanted).map_err(|error: LineError| error.to_string())
             });
         match parsed {
-            Ok((_, chain))
-                if self
-                    .head
-                    .is_some_and(|head| head.seq == wanted && head.chain != chain) =>
-            {
+            Ok((event, chain)) if self.head.is_some_and(|head| head.contradicts(&event, chain)) => {
                 // Whole in itself and still not the log that was synced: somebody put another one in its place.
                 self.tail = Some(Tail::Damaged {
                     seq: wanted,
@@ -167,8 +170,9 @@ impl LogReader {
             }
             Ok((event, chain)) => {
                 self.chain = chain;
-                self.seq = wanted;
+                self.seq = event.through();
                 self.offset += read;
+                self.head = self.head.filter(|head| !head.is_superseded_by(&event));
                 if !line.ends_with(b"\n") {
                     self.tail = Some(self.judge_end(Tail::Unterminated));
                 }
@@ -193,6 +197,21 @@ impl LogReader {
         Ok((events, self.tail()))
     }
 
+    /// Returns the last verified event and the chain after it.
+    #[must_use]
+    pub const fn head(&self) -> Head {
+        Head {
+            seq: self.seq,
+            chain: self.chain,
+        }
+    }
+
+    /// Returns where the verified part ends.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Returns how the log ends, once it was read to its end.
     #[must_use]
     pub fn tail(&self) -> Tail {
@@ -200,9 +219,7 @@ impl LogReader {
     }
 
     fn read_line(&mut self, line: &mut Vec<u8>) -> Result<u64, LogError> {
-        line.clear();
-        let read = self.file.read_until(b'\n', line);
-        read.map(|read| read as u64).map_err(|error| LogError::Io {
+        next_line(&mut self.file, line).map_err(|error| LogError::Io {
             doing: "read",
             path: self.path.clone(),
             error,
@@ -432,7 +449,7 @@ impl LogWriter {
         }
         self.offset += line.len() as u64;
         self.chain = chain;
-        self.seq = event.seq;
+        self.seq = event.through();
         Ok(())
     }
 

@@ -1,12 +1,15 @@
 //! The store: where runs and artifacts of a workspace are kept, its random id and its redaction key.
 #![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
-use crate::{artifacts::Artifacts, layout::RunDir};
+use crate::{
+    artifacts::Artifacts,
+    disk::{Disk, RealDisk, create},
+    layout::RunDir,
+};
 use std::{
-    fs::{self, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 use tracegate_core::{
     ids::RunId,
@@ -66,6 +69,7 @@ pub struct Store {
     key: RedactionKey,
     key_text: String,
     artifacts: Artifacts,
+    disk: Arc<dyn Disk>,
 }
 
 impl std::fmt::Debug for Store {
@@ -83,9 +87,26 @@ impl Store {
     /// # Errors
     /// When it cannot be read or written.
     pub fn open(root: &Path, random: impl Fn() -> [u8; 32]) -> Result<Self, StoreError> {
+        Self::open_on(Arc::new(RealDisk), root, random)
+    }
+
+    /// As [`Store::open`], on another disk than the machine's.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        root: &Path,
+        random: impl Fn() -> [u8; 32],
+    ) -> Result<Self, StoreError> {
         let write = |path: &Path, error| StoreError::write(path, error);
         let runs = root.join("runs");
-        fs::create_dir_all(&runs).map_err(|error| write(&runs, error))?;
+        let above = root.parent().unwrap_or(root);
+        fs::create_dir_all(above).map_err(|error| write(above, error))?;
+        for dir in [root, &runs] {
+            disk.make_dir(dir).map_err(|error| write(dir, error))?;
+        }
+        let create_once = |path: &Path, mode, bytes: &[u8]| create_once(disk.as_ref(), path, mode, bytes);
         let ignore = root.join(".gitignore");
         create_once(&ignore, 0o644, b"*\n").map_err(|error| write(&ignore, error))?;
         let key = root.join("redaction.key");
@@ -93,7 +114,25 @@ impl Store {
         let host = root.join("host-id");
         let id: String = hex(&random()).chars().take(32).collect();
         create_once(&host, 0o644, id.as_bytes()).map_err(|error| write(&host, error))?;
-        Self::read(root)
+        // Whoever made the directories may have died before they were durable.
+        for dir in [root, above] {
+            let dir = if dir.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                dir
+            };
+            disk.sync(dir).map_err(|error| write(dir, error))?;
+        }
+        Ok(Self::read(root)?.on(disk))
+    }
+
+    fn on(self, disk: Arc<dyn Disk>) -> Self {
+        let artifacts = Artifacts::new(self.root.join("artifacts"), Arc::clone(&disk));
+        Self {
+            artifacts,
+            disk,
+            ..self
+        }
     }
 
     /// Opens the store at `root` without creating anything.
@@ -115,7 +154,8 @@ impl Store {
             host_id: text("host-id")?.trim().to_owned(),
             key: RedactionKey::from_bytes(key),
             key_text,
-            artifacts: Artifacts::new(root.join("artifacts")),
+            artifacts: Artifacts::new(root.join("artifacts"), Arc::new(RealDisk)),
+            disk: Arc::new(RealDisk),
         })
     }
 
@@ -157,9 +197,17 @@ impl Store {
     /// # Errors
     /// When there is one already, or it cannot be written.
     pub fn create_run(&self, id: &RunId) -> Result<RunDir, StoreError> {
-        let path = self.root.join("runs").join(id.as_str());
-        fs::create_dir(&path).map_err(|error| StoreError::write(&path, error))?;
-        Ok(RunDir::new(id.clone(), path))
+        let runs = self.root.join("runs");
+        let path = runs.join(id.as_str());
+        let create = || {
+            if path.exists() {
+                return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+            }
+            self.disk.make_dir(&path)?;
+            self.disk.sync(&runs)
+        };
+        create().map_err(|error| StoreError::write(&path, error))?;
+        Ok(RunDir::new(id.clone(), path, Arc::clone(&self.disk)))
     }
 
     /// Returns the directory of a run.
@@ -167,7 +215,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoRun`].
     pub fn run(&self, id: &RunId) -> Result<RunDir, StoreError> {
-        let dir = RunDir::new(id.clone(), self.root.join("runs").join(id.as_str()));
+        let dir = RunDir::new(
+            id.clone(),
+            self.root.join("runs").join(id.as_str()),
+            Arc::clone(&self.disk),
+        );
         if dir.events().is_file() {
             return Ok(dir);
         }
@@ -190,7 +242,7 @@ impl Store {
                 .file_name()
                 .to_str()
                 .and_then(|name| name.parse::<RunId>().ok());
-            let Some(dir) = id.map(|id| RunDir::new(id, entry.path())) else {
+            let Some(dir) = id.map(|id| RunDir::new(id, entry.path(), Arc::clone(&self.disk))) else {
                 continue;
             };
             // The log is created with the run and never again: its birth orders the runs. Ties fall to the id.
@@ -205,16 +257,13 @@ impl Store {
 }
 
 /// Creates a small file unless it exists; a concurrent creation of the same one is no error.
-fn create_once(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-    {
-        Ok(mut file) => file.write_all(bytes).and_then(|()| file.sync_all()),
+fn create_once(disk: &dyn Disk, path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    match create(disk, path, bytes, mode) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        done => done,
     }
 }
 
