@@ -2,6 +2,7 @@
 
 use crate::ids::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The longest string that an event holds inline, in bytes; a longer one becomes an artifact.
@@ -173,6 +174,21 @@ pub fn clip(text: &str, max: usize) -> String {
     }
     let kept = text.get(..end).unwrap_or_default();
     format!("{kept} [{} bytes omitted]", text.len() - kept.len())
+}
+
+/// Shortens arguments where they are shown a second time: strings above 256 bytes are cut, lists after 64 items.
+#[must_use]
+pub fn brief(args: &Value) -> Value {
+    match args {
+        Value::String(text) => Value::String(clip(text, 256)),
+        Value::Array(items) => Value::Array(items.iter().take(64).map(brief).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(key, value)| (key.clone(), brief(value)))
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) => args.clone(),
+    }
 }
 
 /// Returns how many bytes `text` takes in a record: quotes and control characters take more there than in the text.

@@ -1,20 +1,26 @@
 //! The seed's steps, rebuilt from the log: one per action, with what was observed before and after it.
+//!
+//! A fold: [`Steps::push`] takes the events in the order of the log, of each of which it keeps a position, so that a log of a
+//! gigabyte can be read in little memory. [`summary`] builds the flat view on top of it.
+
+mod positions;
+pub mod summary;
+
+pub use positions::Positions;
+pub use summary::{StepSummary, step_summaries};
 
 use crate::{
     event::Event,
     fact::{
-        Data as _, Fact,
-        tool::{Action, Observation, Outcome},
-        user::{MessageKind, UserMessage},
+        Fact,
+        tool::{Observation, Outcome},
+        user::MessageKind,
     },
-    ids::{ActionId, Seq},
-    payload::Payload,
+    ids::{ActionId, Digest, Seq},
 };
-use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What to do with an observation of an action that the log does not hold.
+/// What to do with an event that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     /// It is an error.
@@ -23,14 +29,43 @@ pub enum Reading {
     Salvage,
 }
 
-/// An observation names an action that the log does not hold.
+/// An event that does not fit into the steps of its log. No log that this program writes holds one; an edited or foreign one may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("event {seq} is about action {action}, which the log does not hold")]
-pub struct UnknownAction {
-    /// The event.
-    pub seq: Seq,
-    /// The action.
-    pub action: ActionId,
+pub enum StepProblem {
+    /// It is about an action that the log does not hold.
+    #[error("event {seq} is about action {action}, which the log does not hold")]
+    UnknownAction {
+        /// The event.
+        seq: Seq,
+        /// The action.
+        action: ActionId,
+    },
+    /// It asks for an action under an id that another one has. Both are steps; what is observed of the id belongs to the one that was asked for last.
+    #[error("event {seq} asks for action {action} a second time")]
+    RepeatedAction {
+        /// The event.
+        seq: Seq,
+        /// The action.
+        action: ActionId,
+    },
+    /// It must be about an action and names none.
+    #[error("event {seq} does not say which action it is about")]
+    NoAction {
+        /// The event.
+        seq: Seq,
+    },
+}
+
+impl StepProblem {
+    /// Returns the event that does not fit.
+    #[must_use]
+    pub const fn seq(&self) -> Seq {
+        match self {
+            Self::UnknownAction { seq, .. } | Self::RepeatedAction { seq, .. } | Self::NoAction { seq } => {
+                *seq
+            }
+        }
+    }
 }
 
 /// One action with its surroundings; positions are those of events in the log.
@@ -38,14 +73,39 @@ pub struct UnknownAction {
 pub struct ActionStep {
     /// The action; none for observations after the last action.
     pub action: Option<(ActionId, Seq)>,
-    /// Observations and messages before it that belong to no action.
-    pub before: Vec<Seq>,
-    /// Observations of it, wherever they stand.
-    pub after: Vec<Seq>,
+    /// Observations and messages before it that belong to no action; the task is not among them.
+    pub before: Positions,
+    /// Observations and messages that name it, wherever they stand.
+    pub after: Positions,
     /// Those of `after` that came only after a later action.
-    pub late: Vec<Seq>,
+    pub late: Positions,
     /// Late observations of earlier actions that appeared before this one.
-    pub late_before: Vec<Seq>,
+    pub late_before: Positions,
+    /// Calls inside it.
+    pub subcalls: Positions,
+    /// The workspace as it was last observed before it; none if nobody looked since the action before, which may have changed it.
+    pub workspace_before: Option<Digest>,
+    /// The workspace as it was observed of it or, if its own observations do not say, next; none if another action came first.
+    pub workspace_after: Option<Digest>,
+}
+
+impl ActionStep {
+    /// Tells whether the step changed anything; none where nobody looked before and after it.
+    ///
+    /// An action that was refused or not reached changed nothing. What somebody else changes between the two looks counts as changed by the step.
+    #[must_use]
+    pub fn changed(&self) -> Option<bool> {
+        Some(self.workspace_before? != self.workspace_after?)
+    }
+}
+
+/// Observations that stand before an action: its own, and late ones of earlier actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pre<'a> {
+    /// Observations and messages that belong to no action.
+    pub main: &'a [Seq],
+    /// Late observations of earlier actions.
+    pub late: &'a [Seq],
 }
 
 /// Steps and what did not fit.
@@ -53,142 +113,216 @@ pub struct ActionStep {
 pub struct ActionSteps {
     /// In the order of the actions.
     pub steps: Vec<ActionStep>,
-    /// Only in [`Reading::Salvage`].
-    pub problems: Vec<UnknownAction>,
+    /// In the order of the log; only in [`Reading::Salvage`].
+    pub problems: Vec<StepProblem>,
 }
 
-/// Rebuilds the steps in two passes, as seed 000 describes.
+impl ActionSteps {
+    /// Returns what was observed of the action before step `at`; nothing for the first step.
+    #[must_use]
+    pub fn previous_post(&self, at: usize) -> &[Seq] {
+        let previous = at.checked_sub(1).and_then(|before| self.steps.get(before));
+        previous.map_or(&[], |step| &step.after)
+    }
+
+    /// Returns what stands before the step after step `at`; nothing after the last step.
+    #[must_use]
+    pub fn next_pre(&self, at: usize) -> Pre<'_> {
+        let next = at.checked_add(1).and_then(|next| self.steps.get(next));
+        next.map_or_else(Pre::default, |step| Pre {
+            main: &step.before,
+            late: &step.late_before,
+        })
+    }
+}
+
+/// Where an event belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    /// It is the action of this step.
+    Action(usize),
+    /// It was observed of the action of this step, after a later one or not.
+    After { at: usize, late: bool },
+    /// It names an action that has not been asked for yet.
+    Early(ActionId),
+    /// It is no part of a step by itself.
+    Elsewhere,
+}
+
+/// What an event is to the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Observed,
+    Subcall,
+}
+
+/// The steps so far: a fold whose memory grows with the number of steps and not with what their events hold.
+#[derive(Debug, Default)]
+pub struct Steps {
+    steps: Vec<ActionStep>,
+    /// The step of the newest action of each id.
+    owner: BTreeMap<ActionId, usize>,
+    /// What belongs to no action, since the last action.
+    before: Positions,
+    /// What came late, since the last action.
+    late: Positions,
+    /// What names an action that has not come yet.
+    early: Vec<(ActionId, Seq, Part)>,
+    problems: Vec<StepProblem>,
+    /// The workspace, if it was observed since the last action that may have changed it.
+    workspace: Option<Digest>,
+}
+
+impl Steps {
+    /// Begins before the first event.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in the next event of the log.
+    pub fn push(&mut self, event: &Event) {
+        self.place(event);
+    }
+
+    /// Ends the fold, attaching what came after the last action as a step of its own.
+    ///
+    /// # Errors
+    /// In [`Reading::Strict`], the first problem in the order of the log.
+    pub fn finish(mut self, reading: Reading) -> Result<ActionSteps, StepProblem> {
+        if !self.before.is_empty() {
+            self.steps.push(ActionStep {
+                before: self.before,
+                late_before: self.late,
+                ..ActionStep::default()
+            });
+        }
+        let unknown = self.early.into_iter();
+        self.problems
+            .extend(unknown.map(|(action, seq, _)| StepProblem::UnknownAction { seq, action }));
+        self.problems.sort_by_key(StepProblem::seq);
+        match (reading, self.problems.first()) {
+            (Reading::Strict, Some(first)) => Err(first.clone()),
+            (Reading::Strict, None) | (Reading::Salvage, _) => Ok(ActionSteps {
+                steps: self.steps,
+                problems: self.problems,
+            }),
+        }
+    }
+
+    /// Returns the step of the newest action of this id so far.
+    fn owner(&self, action: Option<ActionId>) -> Option<usize> {
+        self.owner.get(&action?).copied()
+    }
+
+    /// Takes in an event and says where it belongs.
+    fn place(&mut self, event: &Event) -> Placed {
+        let seq = event.seq;
+        match (&event.fact, event.action) {
+            (Fact::Action(_), Some(action)) => self.begin(seq, action),
+            (Fact::Action(_) | Fact::Subcall(_), None) => {
+                self.problems.push(StepProblem::NoAction { seq });
+                Placed::Elsewhere
+            }
+            (Fact::Subcall(_), Some(action)) => self.attach(seq, action, Part::Subcall),
+            (Fact::Observation(seen), Some(action)) => {
+                let placed = self.attach(seq, action, Part::Observed);
+                self.look(seen, placed);
+                placed
+            }
+            (Fact::UserMessage(_), Some(action)) => self.attach(seq, action, Part::Observed),
+            (Fact::Observation(seen), None) => {
+                self.before.push(seq);
+                self.look(seen, Placed::Elsewhere);
+                Placed::Elsewhere
+            }
+            (Fact::UserMessage(message), None) if message.kind != MessageKind::Task => {
+                self.before.push(seq);
+                Placed::Elsewhere
+            }
+            _ => Placed::Elsewhere,
+        }
+    }
+
+    fn begin(&mut self, seq: Seq, action: ActionId) -> Placed {
+        let at = self.steps.len();
+        let mut step = ActionStep {
+            action: Some((action, seq)),
+            before: std::mem::take(&mut self.before),
+            late_before: std::mem::take(&mut self.late),
+            workspace_before: self.workspace.take(),
+            ..ActionStep::default()
+        };
+        if self.owner.insert(action, at).is_some() {
+            self.problems.push(StepProblem::RepeatedAction { seq, action });
+        }
+        self.early.retain(|(early, seq, part)| {
+            if *early == action {
+                match part {
+                    Part::Observed => step.after.push(*seq),
+                    Part::Subcall => step.subcalls.push(*seq),
+                }
+            }
+            *early != action
+        });
+        self.steps.push(step);
+        Placed::Action(at)
+    }
+
+    fn attach(&mut self, seq: Seq, action: ActionId, part: Part) -> Placed {
+        let last = self.steps.len().saturating_sub(1);
+        let Some((at, step)) = self
+            .owner(Some(action))
+            .and_then(|at| Some((at, self.steps.get_mut(at)?)))
+        else {
+            self.early.push((action, seq, part));
+            return Placed::Early(action);
+        };
+        let late = at < last;
+        match part {
+            Part::Subcall => step.subcalls.push(seq),
+            Part::Observed => {
+                step.after.push(seq);
+                if late {
+                    step.late.push(seq);
+                    self.late.push(seq);
+                }
+            }
+        }
+        Placed::After { at, late }
+    }
+
+    /// Takes in what an observation says about the workspace, for the last action and for the next one.
+    fn look(&mut self, seen: &Observation, placed: Placed) {
+        let digest = seen.workspace.as_ref().map(|workspace| workspace.digest);
+        let own = match placed {
+            Placed::After { late, .. } => !late,
+            Placed::Action(_) | Placed::Early(_) | Placed::Elsewhere => false,
+        };
+        if let Some(last) = self.steps.last_mut() {
+            let done = !matches!(seen.outcome, Some(Outcome::Refused | Outcome::NotRun));
+            if own && !done && digest.is_none() {
+                // Nothing was done: what was known before holds on.
+                last.workspace_after = last.workspace_before;
+                self.workspace = self.workspace.or(last.workspace_before);
+            } else if own {
+                last.workspace_after = digest.or(last.workspace_after);
+            } else if placed == Placed::Elsewhere {
+                last.workspace_after = last.workspace_after.or(digest);
+            }
+        }
+        self.workspace = digest.or(self.workspace);
+    }
+}
+
+/// Rebuilds the steps of a log that is in memory; [`Steps`] does it event by event.
 ///
 /// # Errors
-/// In [`Reading::Strict`], the first observation of an unknown action.
-pub fn action_steps(events: &[Event], reading: Reading) -> Result<ActionSteps, UnknownAction> {
-    let mut steps: Vec<ActionStep> = Vec::new();
-    let mut owner = BTreeMap::new();
-    let mut pending = Vec::new();
-    let mut posts = Vec::new();
+/// In [`Reading::Strict`], the first problem in the order of the log.
+pub fn action_steps(events: &[Event], reading: Reading) -> Result<ActionSteps, StepProblem> {
+    let mut steps = Steps::new();
     for event in events {
-        match (&event.fact, event.action) {
-            (Fact::Action(_), Some(action)) => {
-                owner.insert(action, steps.len());
-                let before = std::mem::take(&mut pending);
-                steps.push(ActionStep {
-                    action: Some((action, event.seq)),
-                    before,
-                    ..ActionStep::default()
-                });
-            }
-            (Fact::Observation(_), Some(action)) => posts.push((action, event.seq, steps.len())),
-            (Fact::Observation(_), None) => pending.push(event.seq),
-            (Fact::UserMessage(message), None) if message.kind != MessageKind::Task => {
-                pending.push(event.seq);
-            }
-            _ => {}
-        }
+        steps.push(event);
     }
-    if !pending.is_empty() {
-        steps.push(ActionStep {
-            before: pending,
-            ..ActionStep::default()
-        });
-    }
-    let mut problems = Vec::new();
-    for (action, seq, seen_at) in posts {
-        let Some(&at) = owner.get(&action) else {
-            let unknown = UnknownAction { seq, action };
-            if reading == Reading::Strict {
-                return Err(unknown);
-            }
-            problems.push(unknown);
-            continue;
-        };
-        let late = seen_at > at + 1;
-        if let Some(step) = steps.get_mut(at) {
-            step.after.push(seq);
-            if late {
-                step.late.push(seq);
-            }
-        }
-        if let (true, Some(step)) = (late, steps.get_mut(seen_at)) {
-            step.late_before.push(seq);
-        }
-    }
-    Ok(ActionSteps { steps, problems })
-}
-
-/// One action on one line, for tables and analysis; seed 000's step summary for a coding agent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StepSummary {
-    /// Position among the actions, from 1.
-    pub index: u32,
-    /// The turn of the loop.
-    pub step: u32,
-    /// The action.
-    pub action: ActionId,
-    /// The tool that it wanted.
-    pub tool: String,
-    /// Its arguments.
-    pub args: Value,
-    /// One line for people.
-    pub description: String,
-    /// How it ended; none while it is open.
-    pub outcome: Option<Outcome>,
-    /// What the model read of it, as far as it can be shown without the artifact store.
-    pub output: Option<String>,
-    /// Files that it changed.
-    pub changed: Vec<String>,
-    /// What the user said since the action before.
-    pub user_messages_before: Vec<String>,
-}
-
-/// Flattens the steps of a log; observations of unknown actions are passed over, as [`Reading::Salvage`] does.
-#[must_use]
-pub fn step_summaries(events: &[Event]) -> Vec<StepSummary> {
-    let by_seq: BTreeMap<Seq, &Event> = events.iter().map(|event| (event.seq, event)).collect();
-    let observation = |seq: &Seq| by_seq.get(seq).and_then(|event| Observation::of(&event.fact));
-    let message = |seq: &Seq| by_seq.get(seq).and_then(|event| UserMessage::of(&event.fact));
-    let steps = action_steps(events, Reading::Salvage).unwrap_or_default().steps;
-    let with_action = steps
-        .iter()
-        .filter_map(|step| step.action.map(|(action, seq)| (step, action, seq)));
-    with_action
-        .zip(1..)
-        .filter_map(|((step, action, seq), index)| {
-            let event = by_seq.get(&seq)?;
-            let data = Action::of(&event.fact)?;
-            let mut summary = StepSummary {
-                index,
-                step: event.step.map_or(0, |step| step.0),
-                action,
-                tool: data.tool.clone(),
-                args: data.args.clone(),
-                description: data.description.clone(),
-                outcome: None,
-                output: None,
-                changed: Vec::new(),
-                user_messages_before: Vec::new(),
-            };
-            for observation in step.after.iter().filter_map(observation) {
-                summary.outcome = observation.outcome.or(summary.outcome);
-                summary.output = observation
-                    .content
-                    .as_ref()
-                    .map(Payload::preview)
-                    .or(summary.output);
-                summary.changed.extend(
-                    observation
-                        .workspace
-                        .iter()
-                        .flat_map(|workspace| workspace.changed.clone()),
-                );
-            }
-            let said = step
-                .before
-                .iter()
-                .filter_map(message)
-                .map(|message| message.content.preview());
-            summary.user_messages_before.extend(said);
-            Some(summary)
-        })
-        .collect()
+    steps.finish(reading)
 }

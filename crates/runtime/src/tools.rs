@@ -20,7 +20,6 @@ use crate::{
     recorder::{Place, RecorderError, Span},
     session::Session,
 };
-use serde_json::Value;
 use tracegate_core::{
     fact::{
         Failure,
@@ -32,7 +31,7 @@ use tracegate_core::{
         user::QuestionKind,
     },
     ids::ActionId,
-    payload::clip,
+    payload::{brief, clip},
 };
 use tracing::Instrument as _;
 
@@ -253,20 +252,6 @@ fn middle_out(text: &str, max: usize) -> String {
         tail - head,
         text.len()
     )
-}
-
-/// Shortens the arguments for the event of the execution; the action's own event holds them whole.
-fn brief(args: &Value) -> Value {
-    match args {
-        Value::String(text) => Value::String(clip(text, 256)),
-        Value::Array(items) => Value::Array(items.iter().take(64).map(brief).collect()),
-        Value::Object(map) => Value::Object(
-            map.iter()
-                .map(|(key, value)| (key.clone(), brief(value)))
-                .collect(),
-        ),
-        Value::Null | Value::Bool(_) | Value::Number(_) => args.clone(),
-    }
 }
 
 #[cfg(test)]
