@@ -17,6 +17,7 @@ mod commands;
 mod damage;
 mod endings;
 mod evals;
+mod fara;
 mod files;
 mod input;
 mod links;

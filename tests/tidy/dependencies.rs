@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tracegate-policy", &["tracegate-core"]),
     ("tracegate-store", &["tracegate-core"]),
     ("tracegate-report", &["tracegate-core"]),
+    ("tracegate-adapters", &["tracegate-core"]),
     ("tracegate-otel", &["tracegate-core", "tracegate-store"]),
     (
         "tracegate",
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "tracegate-cli",
         &[
             "tracegate",
+            "tracegate-adapters",
             "tracegate-core",
             "tracegate-eval",
             "tracegate-otel",
@@ -67,6 +69,7 @@ const PURE: &[(&str, &[&str])] = &[
         ],
     ),
     ("tracegate-report", &["serde", "serde_json", "thiserror"]),
+    ("tracegate-adapters", &["serde", "serde_json", "thiserror"]),
 ];
 
 /// What each member of the workspace depends on outside its tests.

@@ -13,6 +13,7 @@ const NAMELESS: &[&str] = &[
 const DOORS: &[&str] = &[
     "crates/cli/src/commands/eval.rs",
     "crates/cli/src/commands/export.rs",
+    "crates/cli/src/commands/export/fara.rs",
     "crates/cli/src/environment.rs",
     "crates/cli/src/fixture.rs",
     "crates/cli/src/ingredients.rs",

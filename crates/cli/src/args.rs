@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Runs(Runs),
     /// Explain a run: why it failed, as a table and as a post-mortem
     Explain(Explain),
-    /// Export the spans of runs
+    /// Export the spans of runs, or a run in another agent's format
     Export(Export),
     /// Judge runs by eval cases
     #[command(subcommand)]
@@ -279,8 +279,20 @@ pub(crate) struct Show {
     /// A run: its id, a unique beginning of it, @last, @-2, or a path
     #[arg(default_value = "@last")]
     pub(crate) run: String,
+    /// The run on one screen, or one line for each action and whether it changed anything
+    #[arg(long, value_name = "summary|steps", default_value = "summary")]
+    pub(crate) view: View,
+    /// Every action of a long run, with --view steps
+    #[arg(long)]
+    pub(crate) all: bool,
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum View {
+    Summary,
+    Steps,
 }
 
 #[derive(Debug, Subcommand)]
@@ -318,14 +330,14 @@ pub(crate) struct Export {
     /// Runs, as for `show`
     #[arg(required = true)]
     pub(crate) run: Vec<String>,
-    /// Send over OTLP, or write OTLP/JSON lines
-    #[arg(long, value_name = "otlp|otlp-json", default_value = "otlp")]
+    /// Send over OTLP, write OTLP/JSON lines, or write one run as Fara's trajectory directory (docs/fara.md)
+    #[arg(long, value_name = "otlp|otlp-json|fara", default_value = "otlp")]
     pub(crate) to: Target,
     /// OTLP endpoint [env: OTEL_EXPORTER_OTLP_ENDPOINT] [default: http://localhost:4318]
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
-    /// Write to FILE instead of standard output (otlp-json)
-    #[arg(short, long, value_name = "FILE")]
+    /// Write to FILE instead of standard output (otlp-json), or to the new directory DIR (fara)
+    #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -333,6 +345,7 @@ pub(crate) struct Export {
 pub(crate) enum Target {
     Otlp,
     OtlpJson,
+    Fara,
 }
 
 #[derive(Debug, Subcommand)]

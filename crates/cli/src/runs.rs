@@ -17,7 +17,7 @@ pub(crate) struct Found {
 
 /// Finds and reads the run that `name` means.
 pub(crate) fn find(environment: &Environment, store: &Path, name: &str) -> Result<Found, Failure> {
-    let (store, dir) = resolve(environment, store, name)?;
+    let (store, dir) = locate(environment, store, name)?;
     read(store, dir)
 }
 
@@ -38,7 +38,8 @@ pub(crate) fn read(store: Store, dir: RunDir) -> Result<Found, Failure> {
     })
 }
 
-pub(crate) fn resolve(
+/// Finds the run that `name` means, without reading its log.
+pub(crate) fn locate(
     environment: &Environment,
     store: &Path,
     name: &str,

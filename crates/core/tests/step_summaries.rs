@@ -2,7 +2,9 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test stops at the first surprise"
+    clippy::string_slice,
+    clippy::needless_pass_by_value,
+    reason = "a test stops at the first surprise, and a log built by hand reads best without ceremony"
 )]
 
 #[path = "recorded/mod.rs"]

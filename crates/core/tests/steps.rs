@@ -1,5 +1,9 @@
 //! The seed's steps: what was observed before and after each action, wherever in the log it stands.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
 
 #[path = "recorded/mod.rs"]
 mod recorded;

@@ -2,7 +2,8 @@
 
 use crate::{
     figures::duration,
-    terminal::{Width, cell, one_line, width_of},
+    table::table,
+    terminal::{Width, one_line},
     view::{ActionView, End, Holder, RunView, ShownStatus},
 };
 use serde::Serialize;
@@ -282,36 +283,7 @@ pub fn render(rows: &[EvidenceRow], width: Width) -> String {
         return "no action was asked for\n".to_owned();
     }
     let lines: Vec<[String; 7]> = rows.iter().map(cells).collect();
-    let widest = |column: usize, title: &str| {
-        let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|text| width_of(text)).fold(title.len(), usize::max)
-    };
-    let mut columns: Vec<usize> = TITLES
-        .iter()
-        .enumerate()
-        .map(|(column, title)| widest(column, title))
-        .collect();
-    // The evidence takes what the others leave, and no more than it needs.
-    let others: usize = columns.iter().sum::<usize>() - columns.get(EVIDENCE).copied().unwrap_or(0);
-    let room = width
-        .beside(others + GAP * (TITLES.len() - 1))
-        .max(TITLES_EVIDENCE);
-    if let Some(evidence) = columns.get_mut(EVIDENCE) {
-        *evidence = (*evidence).min(room);
-    }
-    let titles = TITLES.map(str::to_owned);
-    let mut table = String::new();
-    for line in std::iter::once(&titles).chain(&lines) {
-        let cells: Vec<String> = line
-            .iter()
-            .zip(&columns)
-            .map(|(text, columns)| cell(text, *columns))
-            .collect();
-        let row = cells.join(&" ".repeat(GAP));
-        table.push_str(bounded(row.trim_end(), width).as_str());
-        table.push('\n');
-    }
-    table
+    table(TITLES, EVIDENCE, &lines, width).join("\n") + "\n"
 }
 
 /// The columns of seed 003, then two that lead on: how long, and which event to look at.
@@ -326,11 +298,6 @@ const TITLES: [&str; 7] = [
 ];
 /// Which of them is the evidence.
 const EVIDENCE: usize = 4;
-/// How many columns its title needs.
-const TITLES_EVIDENCE: usize = 8;
-/// Columns between two columns.
-const GAP: usize = 2;
-
 fn cells(row: &EvidenceRow) -> [String; 7] {
     [
         row.step.map_or_else(|| "-".to_owned(), |step| step.to_string()),
@@ -342,18 +309,4 @@ fn cells(row: &EvidenceRow) -> [String; 7] {
         row.took_ms.map_or_else(|| "-".to_owned(), duration),
         row.event.to_string(),
     ]
-}
-
-/// Cuts a row of a terminal too narrow for the table; its gaps must stay, so it is cut by columns and not read anew.
-fn bounded(row: &str, width: Width) -> String {
-    let mut line = String::new();
-    for c in row.chars() {
-        line.push(c);
-        if width_of(&line) > width.columns() {
-            line.pop();
-            break;
-        }
-    }
-    line.truncate(line.trim_end().len());
-    line
 }

@@ -9,7 +9,9 @@ pub mod evidence;
 pub mod figures;
 pub mod language;
 pub mod postmortem;
+pub mod steps;
 pub mod summary;
+mod table;
 pub mod terminal;
 mod view;
 

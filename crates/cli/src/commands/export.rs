@@ -1,8 +1,10 @@
-//! `tracegate export`: the spans of recorded runs, to a collector or as OTLP/JSON lines.
+//! `tracegate export`: the spans of recorded runs, to a collector or as OTLP/JSON lines; or one run as another agent's files.
 #![expect(
     clippy::disallowed_methods,
     reason = "the file that --output names is written here"
 )]
+
+mod fara;
 
 use crate::{
     Outcome,
@@ -18,6 +20,7 @@ pub(crate) fn export(environment: &Environment, global: &Global, args: &Export) 
     match args.to {
         Target::Otlp => send(environment, global, args),
         Target::OtlpJson => write(environment, global, args),
+        Target::Fara => fara::export(environment, global, args),
     }
 }
 

@@ -100,7 +100,7 @@ struct Found {
 
 impl Found {
     fn find(environment: &Environment, global: &Global, name: &str) -> Result<Self, Failure> {
-        let (store, dir) = runs::resolve(environment, &store_of(environment, global), name)?;
+        let (store, dir) = runs::locate(environment, &store_of(environment, global), name)?;
         let (outline, tail) = outline(&dir)?;
         Ok(Self {
             store,

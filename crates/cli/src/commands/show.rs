@@ -1,19 +1,36 @@
-//! `tracegate show`: the summary of a run and what each tool did.
+//! `tracegate show`: the summary of a run and what each tool did, or its steps.
 
 use crate::{
     Outcome,
-    args::{Global, Show},
+    args::{Global, Show, View},
     commands::run::{quote, same_place, view},
     environment::Environment,
+    failure::Failure,
     ingredients, print, runs,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use tracegate_core::{redact::Redactor, stop::Exit};
-use tracegate_report::{Width, evidence, summary};
-use tracegate_store::Tail;
+use tracegate_core::{
+    redact::Redactor,
+    steps::summary::{Keep, Summaries},
+    stop::Exit,
+};
+use tracegate_report::{Width, evidence, steps, summary};
+use tracegate_store::{LogReader, Tail};
+
+/// How many steps of a long run are shown from its beginning, and as many from its end.
+const ENDS: usize = 4;
 
 pub(crate) fn show(environment: &Environment, global: &Global, args: &Show) -> Outcome {
+    match args.view {
+        View::Summary if args.all => Err(Failure::usage("--all is about steps")
+            .help(format!("tracegate show {} --view steps --all", quote(&args.run)))),
+        View::Summary => show_summary(environment, global, args),
+        View::Steps => show_steps(environment, global, args),
+    }
+}
+
+fn show_summary(environment: &Environment, global: &Global, args: &Show) -> Outcome {
     let store = store_of(environment, global);
     let found = runs::find(environment, &store, &args.run)?;
     let redactor = ingredients::redactor(environment, &found.store, None);
@@ -34,6 +51,41 @@ pub(crate) fn show(environment: &Environment, global: &Global, args: &Show) -> O
     };
     print::answer(&redactor.scrub_text(text));
     Ok(warn(&redactor, &found.tail))
+}
+
+/// Reads the log event by event: it may be longer than the memory of this machine.
+fn show_steps(environment: &Environment, global: &Global, args: &Show) -> Outcome {
+    let (store, dir) = runs::locate(environment, &store_of(environment, global), &args.run)?;
+    let redactor = ingredients::redactor(environment, &store, None);
+    let whole = args.all || args.json;
+    let mut summaries = Summaries::new(if whole {
+        Keep::All
+    } else {
+        Keep::Ends {
+            first: ENDS,
+            last: ENDS,
+        }
+    });
+    let mut log = LogReader::open(&dir)?;
+    while let Some(event) = log.next_event()? {
+        summaries.push(&event);
+    }
+    let found = summaries.finish();
+    let text = if args.json {
+        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+        json!({ "steps": found.steps, "problems": problems, "log": tail(&log.tail()) }).to_string()
+    } else {
+        let (run, place) = (quote(&args.run), same_place(global));
+        let next = if found.steps.len() < found.total {
+            format!("all of them: tracegate show {run} --view steps --all{place}")
+        } else {
+            format!("why: tracegate explain {run}{place}")
+        };
+        let table = steps::render(&found, ENDS, Width::new(environment.columns));
+        format!("{table}{next}")
+    };
+    print::answer(&redactor.scrub_text(text));
+    Ok(warn(&redactor, &log.tail()))
 }
 
 /// Returns the store that a command works with.
