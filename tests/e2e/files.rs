@@ -3,7 +3,10 @@
 use crate::e2e::place::{Place, QUESTION, acts, answers, call, shell};
 use serde_json::{Value, json};
 use std::fs;
-use tracegate_core::fact::Fact;
+use tracegate_core::{
+    fact::{Fact, tool::Observation},
+    ids::Digest,
+};
 
 #[test]
 fn every_file_of_a_run_is_there_and_agrees_with_the_log() {
@@ -93,5 +96,23 @@ fn a_store_keeps_itself_out_of_git() {
             .output()
             .unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "?? notes.txt\n");
+    }
+}
+
+#[test]
+fn an_observation_names_the_commit_that_is_checked_out() {
+    let place = Place::new();
+    let commit = &Digest::of(b"commit").to_string()[3..43];
+    place.file(".git/HEAD", "ref: refs/heads/main\n");
+    place.file(".git/refs/heads/main", &format!("{commit}\n"));
+    let (_, record) = place.recorded(QUESTION, &[answers("milk")], &[], 0);
+    let states: Vec<_> = record
+        .events
+        .iter()
+        .filter_map(|event| Observation::of(&event.fact)?.workspace.as_ref())
+        .collect();
+    assert!(!states.is_empty());
+    for state in states {
+        assert_eq!(state.head.as_deref(), Some(commit));
     }
 }

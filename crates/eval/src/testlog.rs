@@ -283,6 +283,7 @@ impl Log {
         let state = tool::WorkspaceState {
             digest: digest("workspace"),
             files: 4,
+            head: None,
             changed: changed.iter().map(|path| (*path).to_owned()).collect(),
             changed_total: changed.len() as u64,
         };

@@ -406,7 +406,7 @@ impl Session {
         if self
             .state()
             .workspace
-            .is_none_or(|before| before == self.observed.state_since(None).digest)
+            .is_none_or(|before| before == self.observed.digest())
         {
             return Ok(());
         }

@@ -412,7 +412,7 @@ impl Session {
 
     /// Keeps the files' digests beside the log whenever they changed, so that a resume can say which ones are different.
     fn remember_workspace(&mut self) -> Result<(), RecorderError> {
-        let digest = self.observed.state_since(None).digest;
+        let digest = self.observed.digest();
         if self.remembered != Some(digest) {
             let dir = self.recorder.dir();
             let files = self.recorder.redactor().scrub_json(json!(self.observed));

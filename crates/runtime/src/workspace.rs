@@ -1,13 +1,17 @@
 //! The workspace: paths that cannot leave it, atomic writes, and how it is at a moment.
 
 mod fingerprint;
+mod git;
+mod plain;
 mod root;
+mod rules;
+mod walk;
 
-use fingerprint::check_ignore_files;
-pub use fingerprint::{Fingerprint, Fingerprints};
+pub use fingerprint::Fingerprint;
 pub use root::{PathError, Root};
 use std::path::{Path, PathBuf};
 use tracegate_core::redact::Redactor;
+pub use walk::Fingerprints;
 
 /// The workspace cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +33,6 @@ pub(crate) fn enter(
         error,
     };
     let root = Root::open(path).map_err(unusable)?;
-    check_ignore_files(root.path()).map_err(unusable)?;
     let mut fingerprints = Fingerprints::new(redactor.clone());
     let now = fingerprints.take(root.path()).map_err(unusable)?;
     Ok((root, fingerprints, now))

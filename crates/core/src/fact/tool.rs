@@ -192,6 +192,9 @@ pub struct WorkspaceState {
     pub digest: Digest,
     /// How many files.
     pub files: u64,
+    /// The commit that is checked out, 40 or 64 hex digits. `None`: the workspace is no repository, or has no commit yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// The first 256 paths that differ from the observation before.
     pub changed: Vec<String>,
     /// How many differ.

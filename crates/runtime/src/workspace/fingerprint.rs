@@ -1,187 +1,82 @@
 //! How the workspace is at a moment: every file that git does not ignore, by digest, so that "did this change anything" is a comparison.
-#![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
-use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    io,
-    path::Path,
-    time::{Duration, SystemTime},
-};
+pub(super) mod tree;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::{collections::BTreeMap, sync::Arc};
 use tracegate_core::{
     fact::tool::{SideEffect, SideEffectType, WorkspaceState},
     ids::Digest,
     payload::encoded_len,
-    redact::Redactor,
     validation::Weight,
 };
+use tree::Folder;
 
-/// Most files that are looked at; a workspace with more is described by its first ones.
-const MAX_FILES: usize = 50_000;
-/// Larger files are described by length and time, not by content.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
-/// A file changed this shortly before it was read may change again within the same time stamp.
-const RACY: Duration = Duration::from_secs(2);
+/// How many folders a path can have: half of the bytes that the system takes.
+const DEEPEST: usize = 2048;
 /// How many changed paths an event lists.
 const LISTED: usize = 256;
 /// How many bytes such a list may take.
 const LISTED_BYTES: usize = 24 * 1024;
 
-/// The largest file of ignore rules that is read.
-const MAX_IGNORE_BYTES: u64 = 1024 * 1024;
-
-/// Makes sure that whoever walks the workspace can read its ignore rules: a pipe would be waited for, a link to a device read for ever.
-///
-/// # Errors
-/// When a `.gitignore` or `.ignore` is no regular file, or larger than 1 MiB. Git, too, follows no link there.
-pub(super) fn check_ignore_files(root: &Path) -> io::Result<()> {
-    let mut open = vec![root.to_owned()];
-    while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
-            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else {
-                continue;
-            };
-            let rules = name == ".gitignore" || name == ".ignore";
-            if rules && (!kind.is_file() || entry.metadata()?.len() > MAX_IGNORE_BYTES) {
-                let message = format!(
-                    "`{}` is not a regular file of at most 1 MiB",
-                    entry.path().display()
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-            if kind.is_dir() && name != ".git" && name != ".tracegate" {
-                open.push(entry.path());
-            }
-        }
-    }
-    let exclude = root.join(".git/info/exclude");
-    match std::fs::symlink_metadata(&exclude) {
-        Ok(found) if !found.is_file() => {
-            let message = format!("`{}` is not a regular file", exclude.display());
-            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
-        }
-        Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// The files of a workspace and their digests.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The files of a workspace and their digests, and the commit that is checked out. A copy shares what it is a copy of.
+#[derive(Debug, Clone, Default)]
 pub struct Fingerprint {
+    pub(super) files: Arc<Folder>,
+    pub(super) head: Option<String>,
+}
+
+impl PartialEq for Fingerprint {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest() && self.head == other.head
+    }
+}
+
+impl Eq for Fingerprint {}
+
+/// How a fingerprint lies beside the log.
+#[derive(Serialize, Deserialize)]
+struct Written {
     files: BTreeMap<String, Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    bytes: u64,
-    modified: Option<SystemTime>,
-    racy: bool,
-}
-
-/// Takes fingerprints; remembers digests of files whose length and time did not change.
-#[derive(Debug)]
-pub struct Fingerprints {
-    /// Digests are keyed: what is in the workspace has not been redacted.
-    redactor: Redactor,
-    cache: BTreeMap<String, (Stamp, Digest)>,
-}
-
-impl Fingerprints {
-    /// Creates one without memory.
-    #[must_use]
-    pub const fn new(redactor: Redactor) -> Self {
-        Self {
-            redactor,
-            cache: BTreeMap::new(),
-        }
-    }
-
-    /// Takes the fingerprint of the workspace at `root`.
-    ///
-    /// Files that vanish or cannot be read while it is taken are left out.
-    ///
-    /// # Errors
-    /// When the workspace itself cannot be read.
-    pub fn take(&mut self, root: &Path) -> io::Result<Fingerprint> {
-        std::fs::read_dir(root)?;
-        let mut walk = ignore::WalkBuilder::new(root);
-        walk.hidden(false)
-            .require_git(false)
-            .git_global(false)
-            .follow_links(false)
-            .parents(false);
-        walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
+impl Serialize for Fingerprint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut files = BTreeMap::new();
-        let mut cache = BTreeMap::new();
-        for entry in walk.build().flatten() {
-            if !entry
-                .file_type()
-                .is_some_and(|kind| kind.is_file() || kind.is_symlink())
-                || files.len() >= MAX_FILES
-            {
-                continue;
-            }
-            let Some(name) = entry
-                .path()
-                .strip_prefix(root)
-                .ok()
-                .map(|path| path.to_string_lossy().into_owned())
-            else {
-                continue;
-            };
-            if let Some((stamp, digest)) = self.digest(&name, entry.path()) {
-                files.insert(name.clone(), digest);
-                cache.insert(name, (stamp, digest));
-            }
-        }
-        self.cache = cache;
-        Ok(Fingerprint { files })
+        let none = Folder::default();
+        self.files.differences(&none, |path, _, digest| {
+            files.extend(digest.map(|digest| (path, digest)));
+        });
+        let head = self.head.clone();
+        Written { files, head }.serialize(serializer)
     }
+}
 
-    fn digest(&self, name: &str, path: &Path) -> Option<(Stamp, Digest)> {
-        let metadata = std::fs::symlink_metadata(path).ok()?;
-        if metadata.is_symlink() {
-            let target = std::fs::read_link(path).ok()?;
-            let stamp = Stamp {
-                bytes: metadata.len(),
-                modified: None,
-                racy: true,
-            };
-            return Some((
-                stamp,
-                self.redactor
-                    .digest(format!("link {}", target.display()).as_bytes()),
-            ));
+impl<'de> Deserialize<'de> for Fingerprint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written { files, head } = Written::deserialize(deserializer)?;
+        if files.keys().any(|path| path.matches('/').count() > DEEPEST) {
+            return Err(D::Error::custom("a path is deeper than any the system takes"));
         }
-        let modified = metadata.modified().ok();
-        let age = modified.and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        let stamp = Stamp {
-            bytes: metadata.len(),
-            modified,
-            racy: age.is_none_or(|age| age < RACY),
-        };
-        match self.cache.get(name) {
-            Some((known, digest))
-                if !known.racy && known.bytes == stamp.bytes && known.modified == modified =>
-            {
-                Some((Stamp { racy: false, ..stamp }, *digest))
-            }
-            _ if stamp.bytes > MAX_BYTES => Some((
-                stamp,
-                self.redactor
-                    .digest(format!("large {} {modified:?}", stamp.bytes).as_bytes()),
-            )),
-            _ => std::fs::read(path)
-                .ok()
-                .map(|bytes| (stamp, self.redactor.digest(&bytes))),
-        }
+        let files = files.iter().map(|(path, digest)| (path.as_str(), *digest));
+        let files = Arc::new(Folder::from_paths(files));
+        Ok(Self { files, head })
     }
 }
 
 impl Fingerprint {
+    /// Returns the digest over all paths and contents: equal digests, equal files.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.files.digest()
+    }
+
     /// Returns the digest of a file, if it is there.
     #[must_use]
     pub fn file(&self, path: &str) -> Option<Digest> {
-        self.files.get(path).copied()
+        self.files.file(path)
     }
 
     /// Returns what changed since `before`, by path, as far as an event can list it: `listed`.
@@ -196,24 +91,21 @@ impl Fingerprint {
     /// Returns what changed since `before`, by path.
     #[must_use]
     pub fn changes_since(&self, before: &Self) -> Vec<SideEffect> {
-        let mut paths: Vec<&String> = before.files.keys().chain(self.files.keys()).collect();
-        paths.sort_unstable();
-        paths.dedup();
-        let changed = paths.into_iter().filter_map(|path| {
-            let (was, is) = (before.file(path), self.file(path));
-            let effect = if is.is_some() {
+        let mut changes = Vec::new();
+        self.files.differences(&before.files, |path, before, after| {
+            let effect = if after.is_some() {
                 SideEffectType::WriteFile
             } else {
                 SideEffectType::DeleteFile
             };
-            (was != is).then(|| SideEffect {
+            changes.push(SideEffect {
                 effect,
-                relative_path: path.clone(),
-                before: was,
-                after: is,
-            })
+                relative_path: path,
+                before,
+                after,
+            });
         });
-        changed.collect()
+        changes
     }
 
     /// Describes the workspace for an event, with what changed since `before`.
@@ -222,15 +114,10 @@ impl Fingerprint {
         let changed = before.map_or_else(Vec::new, |before| self.changes_since(before));
         let changed_total = changed.len() as u64;
         let changed = listed(changed, |effect| (effect.relative_path.as_str(), 3));
-        let mut input = Vec::new();
-        for (path, digest) in &self.files {
-            input.extend_from_slice(path.as_bytes());
-            input.push(0);
-            input.extend_from_slice(&digest.to_bytes());
-        }
         WorkspaceState {
-            digest: Digest::of(&input),
-            files: self.files.len() as u64,
+            digest: self.digest(),
+            files: self.files.files(),
+            head: self.head.clone(),
             changed_total,
             changed: changed.into_iter().map(|effect| effect.relative_path).collect(),
         }
@@ -272,47 +159,5 @@ mod tests {
             .map(|index| format!("{}{index:03}", "\u{1}".repeat(100)))
             .collect();
         assert_eq!(listed(long, |path| (path.as_str(), 3)).len(), LISTED_BYTES / 608);
-    }
-
-    #[test]
-    fn ignore_rules_that_could_not_be_read_to_their_end_are_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(dir.path().join("src")).unwrap();
-        std::fs::write(dir.path().join(".gitignore"), "*.log\n").unwrap();
-        check_ignore_files(dir.path()).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", dir.path().join("src/.gitignore")).unwrap();
-        let refused = check_ignore_files(dir.path()).unwrap_err().to_string();
-        assert!(
-            refused.contains("src/.gitignore") && refused.contains("not a regular file"),
-            "{refused}"
-        );
-    }
-
-    #[test]
-    fn changes_are_found_and_ignored_files_are_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-        write(".gitignore", "*.log\n");
-        write("a.txt", "one");
-        write("b.txt", "b");
-        let key = tracegate_core::redact::RedactionKey::from_bytes([7; 32]);
-        let mut prints = Fingerprints::new(Redactor::new(key, &[]));
-        let before = prints.take(dir.path()).unwrap();
-        write("a.txt", "two");
-        write("noise.log", "x");
-        std::fs::remove_file(dir.path().join("b.txt")).unwrap();
-        let after = prints.take(dir.path()).unwrap();
-        let changes: Vec<_> = after
-            .changes_since(&before)
-            .into_iter()
-            .map(|c| (c.relative_path, c.effect))
-            .collect();
-        let wanted = [
-            ("a.txt".to_owned(), SideEffectType::WriteFile),
-            ("b.txt".to_owned(), SideEffectType::DeleteFile),
-        ];
-        assert_eq!(changes, wanted);
-        assert_eq!(after.state_since(Some(&after)).changed_total, 0);
-        assert_ne!(after.state_since(None).digest, before.state_since(None).digest);
     }
 }
