@@ -4,7 +4,7 @@ use crate::e2e::place::{Place, QUESTION, acts, answers, call, shell};
 use serde_json::{Value, json};
 use std::fs;
 use tracegate_core::{
-    fact::{Fact, tool::Observation},
+    fact::{Data as _, Fact, tool::Observation},
     ids::Digest,
 };
 

@@ -3,7 +3,7 @@
 use crate::{
     session::Session,
     tools::Done,
-    workspace::{PathError, Root},
+    workspace::{PathError, Root, readable_upwards, walkable},
 };
 use std::{borrow::Cow, fmt::Write as _, io};
 use tracegate_core::redact::Redactor;
@@ -53,13 +53,16 @@ pub(super) fn list(root: &Root, path: &str, depth: u32) -> Done {
     if !base.is_dir() {
         return Done::failed("not_found", format!("`{path}` is not a directory"));
     }
+    if let Err(error) = readable_upwards(&base) {
+        return Done::failed("unreadable_rules", error.to_string());
+    }
     let mut walk = ignore::WalkBuilder::new(&base);
     walk.hidden(false)
         .require_git(false)
         .git_global(false)
         .follow_links(false)
         .max_depth(Some(depth as usize));
-    walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
+    walk.filter_entry(walkable);
     let mut names: Vec<String> = walk
         .build()
         .flatten()

@@ -2,7 +2,7 @@
 
 use crate::{
     tools::{Done, files::one_line},
-    workspace::Root,
+    workspace::{Root, readable_upwards, walkable},
 };
 use std::fmt::Write as _;
 use tracegate_core::payload::clip;
@@ -33,13 +33,17 @@ pub(super) fn search(root: &Root, pattern: &str, path: &str, masks: &[String]) -
         Ok(below) => below,
         Err(error) => return Done::failed("outside_workspace", error.to_string()),
     };
-    let mut walk = ignore::WalkBuilder::new(root.path().join(&below));
+    let below = root.path().join(&below);
+    if let Err(error) = readable_upwards(&below) {
+        return Done::failed("unreadable_rules", error.to_string());
+    }
+    let mut walk = ignore::WalkBuilder::new(below);
     walk.hidden(false)
         .require_git(false)
         .git_global(false)
         .follow_links(false)
         .sort_by_file_path(Ord::cmp);
-    walk.filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".tracegate")));
+    walk.filter_entry(walkable);
     let mut output = String::new();
     let mut found = 0_usize;
     let mut too_large = Vec::new();
@@ -127,6 +131,22 @@ mod tests {
         large.set_len(MAX_BYTES + 1).unwrap();
         let named = "a.txt:1: plain word\n[not searched, larger than 4 MiB: c\\n.log]";
         assert_eq!(found(&["**/private.txt"]), named);
+        // Ignore rules that would be waited for are not opened, where git ignores the folder either.
+        std::fs::write(dir.path().join(".gitignore"), "out\n").unwrap();
+        std::fs::create_dir_all(dir.path().join("out/in/deep")).unwrap();
+        let pipe = rustix::fs::FileType::Fifo;
+        for name in ["out/.gitignore", "b/.ignore"] {
+            let mode = rustix::fs::Mode::RWXU;
+            rustix::fs::mknodat(rustix::fs::CWD, dir.path().join(name), pipe, mode, 0).unwrap();
+        }
+        assert_eq!(found(&[]), named);
+        let refused = search(&root, "word", "out/in", &[]).output;
+        let listed = crate::tools::files::list(&root, "out/in", 2).output;
+        assert_eq!(refused, listed);
+        assert!(
+            refused.ends_with("out/.gitignore` is not a regular file of at most 1 MiB"),
+            "{refused}"
+        );
         // A pattern that means nothing hides everything.
         assert_eq!(
             found(&["{"]).split(':').next(),

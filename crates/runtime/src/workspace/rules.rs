@@ -2,14 +2,16 @@
 
 use super::{
     git::GitDir,
-    plain::{Links, Moment, Plain, Seen, look, read},
+    plain::{Links, Moment, Plain, Seen, Stamp, look, read},
 };
 use ignore::{
     Match,
     gitignore::{Gitignore, GitignoreBuilder, Glob},
 };
-use rustix::fd::AsFd;
-use rustix::fs::FileType;
+use rustix::{
+    fd::AsFd,
+    fs::{CWD, FileType},
+};
 use std::{ffi::CStr, io, path::Path, sync::Arc};
 use tracegate_core::ids::Digest;
 
@@ -139,9 +141,7 @@ fn refresh(
         Plain::Missing => return Ok(slot.take().is_some()),
         Plain::NotRegular | Plain::TooLong(_) => {
             let inside = if name == c"info/exclude" { ".git" } else { "" };
-            let file = path.join(inside).join(name.to_string_lossy().as_ref());
-            let message = format!("`{}` is not a regular file of at most 1 MiB", file.display());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            return Err(unreadable(&path.join(inside), name));
         }
     };
     let (seen, digest) = (Seen::at(now, stamp), Digest::of(&text));
@@ -152,6 +152,37 @@ fn refresh(
     let globs = Arc::new(compile(&text, path));
     *slot = Some(RuleFile { seen, digest, globs });
     Ok(true)
+}
+
+fn unreadable(path: &Path, name: &CStr) -> io::Error {
+    let file = path.join(name.to_string_lossy().as_ref());
+    let message = format!("`{}` is not a regular file of at most 1 MiB", file.display());
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// Makes sure that a walk by other code can read the ignore rules of a directory and of all above it, which it opens, too. A
+/// fingerprint has made sure of it inside the workspace wherever git does not ignore the directory.
+///
+/// # Errors
+/// When a `.gitignore`, `.ignore` or `exclude` there is not a regular file of at most 1 MiB.
+pub(crate) fn readable_upwards(dir: &Path) -> io::Result<()> {
+    dir.ancestors().try_for_each(readable)
+}
+
+/// As [`readable_upwards`], of one directory.
+pub(super) fn readable(dir: &Path) -> io::Result<()> {
+    let refused = |stamp: Stamp| stamp.kind() != FileType::RegularFile || stamp.bytes > MAX_BYTES;
+    for (dir, name) in [
+        (dir, c".gitignore"),
+        (dir, c".ignore"),
+        (&dir.join(".git"), c"info/exclude"),
+    ] {
+        let file = dir.join(name.to_string_lossy().as_ref());
+        if look(CWD, file).is_some_and(refused) {
+            return Err(unreadable(dir, name));
+        }
+    }
+    Ok(())
 }
 
 /// A line that is no pattern is passed over, as git does.
