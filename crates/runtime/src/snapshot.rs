@@ -8,27 +8,28 @@ use tracegate_core::{
         Data as _,
         run::{RunFinished, VerificationRecorded},
     },
-    steps::step_summaries,
+    steps::summary::{Keep, Summaries},
 };
 use tracegate_store::LogReader;
 
-/// Writes the snapshot of the run from its log.
+/// Writes the snapshot of the run from its log, which is read once and never held in memory.
 ///
 /// # Errors
 /// When the log cannot be read back or the file cannot be written.
 pub(crate) fn write(recorder: &Recorder, evidence: &str) -> Result<(), RecorderError> {
     let dir = recorder.dir();
-    let (events, _) = LogReader::open(dir)?.read_all()?;
+    let mut reader = LogReader::open(dir)?;
+    let mut summaries = Summaries::new(Keep::All);
+    let (mut verifications, mut claim) = (Vec::new(), None);
+    while let Some(event) = reader.next_event()? {
+        summaries.push(&event);
+        verifications.extend(VerificationRecorded::of(&event.fact).cloned());
+        claim = RunFinished::of(&event.fact)
+            .map(|run| run.claim.clone())
+            .unwrap_or(claim);
+    }
     let state = recorder.state();
-    let verifications: Vec<_> = events
-        .iter()
-        .filter_map(|event| VerificationRecorded::of(&event.fact))
-        .collect();
-    let claim = events
-        .iter()
-        .rev()
-        .find_map(|event| RunFinished::of(&event.fact)?.claim.as_ref());
-    let snapshot = json!({
+    let head = json!({
         "schemaVersion": FORMAT,
         "runId": recorder.run(),
         "traceId": recorder.trace(),
@@ -38,10 +39,9 @@ pub(crate) fn write(recorder: &Recorder, evidence: &str) -> Result<(), RecorderE
         "evidence": evidence,
         "verdict": state.verdict,
         "usage": state.usage,
-        "steps": step_summaries(&events),
+        "steps": summaries.finish().steps,
         "verification": verifications,
-        "events": events,
     });
     // Every event went through redaction before it was written; this pass has nothing left to find and only proves it.
-    Ok(dir.replace_json(&dir.run(), &recorder.redactor().scrub_json(snapshot))?)
+    Ok(dir.write_snapshot(&recorder.redactor().scrub_json(head))?)
 }

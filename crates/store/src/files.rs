@@ -4,12 +4,14 @@
 use crate::{
     disk::{Keep, create, replace},
     layout::RunDir,
+    lines::next_line,
     store::StoreError,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io::{self, BufReader, BufWriter, Read as _, Write as _},
     path::Path,
 };
 use tracegate_core::{
@@ -89,6 +91,38 @@ impl RunDir {
             .make_dir(parent)
             .map_err(|error| StoreError::write(parent, error))?;
         self.replace_json(&path, report)
+    }
+
+    /// Replaces the snapshot for readers by the members of `head` and, as `events`, the lines of the log up to its last whole one.
+    ///
+    /// The lines are copied one by one: they were scrubbed before they were written, and there may be more of them than memory.
+    ///
+    /// # Errors
+    /// When the log cannot be read or the snapshot cannot be written; then the one before stays.
+    pub fn write_snapshot(&self, head: &Scrubbed<Value>) -> Result<(), StoreError> {
+        let path = self.run();
+        let write = || -> io::Result<()> {
+            let file = tempfile::Builder::new()
+                .prefix(".tmp-")
+                .tempfile_in(self.path())?;
+            let mut target = BufWriter::new(file);
+            let mut head = serde_json::to_string_pretty(head.get())?;
+            // The closing brace goes: the events are the last member.
+            head.truncate(head.trim_end_matches('}').trim_end().len());
+            write!(target, "{head},\n  \"events\": [")?;
+            let mut log = BufReader::with_capacity(1 << 16, File::open(self.events())?);
+            let (mut line, mut before) = (Vec::new(), "\n    ");
+            while next_line(&mut log, &mut line)? > 0 && line.ends_with(b"\n") {
+                target.write_all(before.as_bytes())?;
+                target.write_all(line.trim_ascii_end())?;
+                before = ",\n    ";
+            }
+            target.write_all(b"\n  ]\n}\n")?;
+            let file = target.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(())
+        };
+        write().map_err(|error| StoreError::write(&path, error))
     }
 
     /// Replaces the file of spans.
