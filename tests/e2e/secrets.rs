@@ -78,6 +78,7 @@ fn a_registered_secret_is_nowhere() {
         ]),
         answers(&format!("it is {secret}, and the other is {in_file}")),
     ];
+    let fara = place.path("store/fara").display().to_string();
     let mut everything: Vec<Said> = vec![place.run(&goal, &replies, &[])];
     assert_eq!(
         everything[0].code,
@@ -98,12 +99,16 @@ fn a_registered_secret_is_nowhere() {
         &["explain", "@last", "--json"],
         &["runs", "list"],
         &["runs", "list", "--json"],
+        &["show", "@last", "--view", "steps"],
+        &["show", "@last", "--view", "steps", "--json"],
         &["export", "@last", "--to", "otlp-json"],
+        &["export", "@last", "--to", "fara", "-o", &fara],
         &["show", &secret],
     ] {
         everything.push(place.tracegate(args));
     }
     everything.push(place.run(&goal, &replies, &["--json"]));
+    assert!(Path::new(&fara).join("data_point.json").is_file());
     let mut stored = Vec::new();
     files(&place.path("store"), &mut stored);
     assert!(stored.len() > 10);
