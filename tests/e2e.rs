@@ -26,4 +26,5 @@ mod place;
 mod readiness;
 mod record;
 mod secrets;
+mod steps;
 mod tools;

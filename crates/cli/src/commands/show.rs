@@ -8,11 +8,12 @@ use crate::{
     failure::Failure,
     ingredients, print, runs,
 };
+use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tracegate_core::{
     redact::Redactor,
-    steps::summary::{Keep, Summaries},
+    steps::summary::{Keep, StepSummary, Summaries},
     stop::Exit,
 };
 use tracegate_report::{Width, evidence, steps, summary};
@@ -53,6 +54,14 @@ fn show_summary(environment: &Environment, global: &Global, args: &Show) -> Outc
     Ok(warn(&redactor, &found.tail))
 }
 
+/// The answer of `--view steps --json`.
+#[derive(Serialize)]
+struct Steps<'a> {
+    steps: &'a [StepSummary],
+    problems: Vec<String>,
+    log: String,
+}
+
 /// Reads the log event by event: it may be longer than the memory of this machine.
 fn show_steps(environment: &Environment, global: &Global, args: &Show) -> Outcome {
     let (store, dir) = runs::locate(environment, &store_of(environment, global), &args.run)?;
@@ -72,8 +81,12 @@ fn show_steps(environment: &Environment, global: &Global, args: &Show) -> Outcom
     }
     let found = summaries.finish();
     let text = if args.json {
-        let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
-        json!({ "steps": found.steps, "problems": problems, "log": tail(&log.tail()) }).to_string()
+        let answer = Steps {
+            steps: &found.steps,
+            problems: found.problems.iter().map(ToString::to_string).collect(),
+            log: tail(&log.tail()),
+        };
+        serde_json::to_string(&answer).map_err(|error| Failure::new(Exit::Internal, error))?
     } else {
         let (run, place) = (quote(&args.run), same_place(global));
         let next = if found.steps.len() < found.total {
