@@ -191,6 +191,36 @@ fn calls_that_follow_each_other_get_what_fara_needs_between_them() {
 }
 
 #[test]
+fn no_verifier_overwrites_another_whatever_they_are_called() {
+    let said = |verifier: &str, instance: u32, score: f64| {
+        let result = json!({"verifier": verifier, "instance": instance, "passed": null, "score": score, "reasoning": ""});
+        ("verification.recorded", 0, result)
+    };
+    let events = log(&[
+        said("a", 0, 0.1),
+        said("a_1", 0, 0.2),
+        said("a", 1, 0.3),
+        said("a", 1, 0.4),
+        said("b", 2, 0.5),
+        said("tracegate.validation_gate", 0, 0.6),
+    ]);
+    let found = exported(&events).unwrap().data_point.verification;
+    let found: Vec<_> = found
+        .iter()
+        .map(|(name, result)| (name.as_str(), result.score))
+        .collect();
+    let wanted = [
+        ("a", Some(0.1)),
+        ("a_1", Some(0.2)),
+        ("a_2", Some(0.3)),
+        ("a_3", Some(0.4)),
+        ("b_2", Some(0.5)),
+        ("tracegate.validation_gate", Some(0.6)),
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
 fn times_are_utc_without_an_offset() {
     let exported = exported(&log(&[("action", 1, action(json!({})))])).unwrap();
     let Line::Action(found) = &exported.data_point.solver_log.events[0] else {

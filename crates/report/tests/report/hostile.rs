@@ -4,9 +4,22 @@ use crate::{
     logs::{all, hostile},
     support::{Log, run_id},
 };
-use tracegate_report::{
-    Holder, Language, RunView, Width, attribution, evidence, postmortem, summary, terminal,
+use tracegate_core::{
+    event::Event,
+    steps::summary::{Keep, Summaries},
 };
+use tracegate_report::{
+    Holder, Language, RunView, Width, attribution, evidence, postmortem, steps, summary, terminal,
+};
+
+/// The table of the steps of these events, the middle of a long run left out.
+fn steps(events: &[Event], width: Width) -> String {
+    let mut summaries = Summaries::new(Keep::Ends { first: 4, last: 4 });
+    for event in events {
+        summaries.push(event);
+    }
+    steps::render(&summaries.finish(), 4, width)
+}
 
 /// Every text about a view.
 fn texts(view: &RunView, holder: Holder, width: Width) -> Vec<String> {
@@ -33,7 +46,8 @@ fn check(log: &Log, end: usize, holder: Holder, columns: usize) {
         return;
     };
     let width = Width::new(columns);
-    for text in texts(&view, holder, width) {
+    let steps = steps(&log.events[..end], width);
+    for text in texts(&view, holder, width).into_iter().chain([steps]) {
         let most = if columns < 100 { 40 } else { 20 };
         assert!(
             text.ends_with('\n') && text.lines().count() <= most,
