@@ -245,10 +245,9 @@ impl Walk<'_> {
         let mut outer = Vec::new();
         loop {
             if let Some((path, known)) = visit.descend(&mut self.files, self.most_files) {
-                let vanishing = Change::when(known.is_some());
                 match self.visit(path, known, &visit.known.rules)? {
                     Some(inner) => outer.push(std::mem::replace(&mut visit, inner)),
-                    None => visit.change = visit.change.max(vanishing),
+                    None => visit.change = Change::Possible,
                 }
                 continue;
             }

@@ -3,7 +3,12 @@
 use super::*;
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use std::{collections::BTreeMap, fs, os::unix::fs::symlink, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt as _, symlink},
+    time::Duration,
+};
 use tracegate_core::{fact::tool::WorkspaceState, redact::RedactionKey};
 
 fn redactor() -> Redactor {
@@ -14,6 +19,9 @@ fn redactor() -> Redactor {
 fn later() -> Moment {
     Moment::of(SystemTime::now() + Duration::from_secs(60))
 }
+
+/// A second that lies between the times of these tests and those of the clock.
+const NOW: i64 = 1_000_000_000;
 
 /// A workspace whose time stamps are the test's: without them two changes can fall into one tick of the file system's clock.
 struct Place {
@@ -39,11 +47,14 @@ impl Place {
         self.dir.path().join(path)
     }
 
-    /// Gives a path and all folders above it a time of modification that they never had.
+    /// Gives a path and the folders above it that the clock stamped, because they changed, a time of modification that none ever had.
     fn touch(&mut self, path: &str) {
-        self.tick += 1;
         for at in Path::new(path).ancestors() {
-            set_modified(&self.dir.path().join(at), self.tick);
+            let at = self.dir.path().join(at);
+            if look(CWD, &at).is_some_and(|stamp| stamp.modified.0 >= NOW) {
+                self.tick += 1;
+                set_modified(&at, self.tick);
+            }
         }
     }
 
@@ -250,6 +261,10 @@ fn what_is_young_is_looked_at_again_though_its_stamp_is_the_same() {
     fs::write(place.path("dir/a"), "2").unwrap();
     fs::write(place.path("dir/b"), "1").unwrap();
     fs::write(place.path(".gitignore"), "y\n").unwrap();
+    for name in ["dir/a", "dir/b", "dir", ".gitignore"] {
+        // The time of modification can be set; young is what was changed lately.
+        set_modified(&place.path(name), place.tick);
+    }
     let (_, top) = place.remembering.known.as_mut().unwrap();
     let mut open = vec![(place.dir.path().to_owned(), top)];
     while let Some((path, known)) = open.pop() {
@@ -272,14 +287,18 @@ fn what_is_young_is_looked_at_again_though_its_stamp_is_the_same() {
 fn a_time_that_was_set_back_hides_nothing() {
     let mut place = Place::new(&[("a", "1")]);
     let before = place.settled();
-    let changed = |place: &Place| look(CWD, place.path("a")).unwrap().changed;
-    let (modified, was) = (place.tick, changed(&place));
+    let changed = || {
+        let found = fs::symlink_metadata(place.path("a")).unwrap();
+        (found.ctime(), found.ctime_nsec())
+    };
+    let modified = look(CWD, place.path("a")).unwrap().modified.0;
+    let was = changed();
     fs::write(place.path("a"), "2").unwrap();
+    set_modified(&place.path("a"), modified);
     // The clock that changes are stamped with moves on by itself.
-    while changed(&place) == was {
+    while changed() == was {
         set_modified(&place.path("a"), modified);
     }
-    set_modified(&place.path("a"), modified);
     assert_eq!(difference(&before, &place.settled()), "~a");
 }
 
@@ -422,7 +441,14 @@ fn the_commit_that_is_checked_out_is_named_without_running_git() {
             ],
             None,
         ),
-        (&[(".git/HEAD", "ref: refs/../HEAD2"), (".git/HEAD2", &one)], None),
+        (
+            &[
+                (".git/HEAD", "ref: refs/../HEAD2"),
+                (".git/refs/x", ""),
+                (".git/HEAD2", &one),
+            ],
+            None,
+        ),
         (&[(".git/HEAD", "ref: /HEAD2"), (".git/HEAD2", &one)], None),
         (&[(".git/HEAD", "a secret that is no commit")], None),
         (
@@ -448,6 +474,10 @@ fn the_commit_that_is_checked_out_is_named_without_running_git() {
     let mut place = Place::new(&[(".git/HEAD", "ref: refs/heads/main"), ("secret", &one)]);
     fs::create_dir_all(place.path(".git/refs/heads")).unwrap();
     symlink("../../../secret", place.path(".git/refs/heads/main")).unwrap();
+    assert_eq!(place.settled().state_since(None).head, None);
+    place.write("elsewhere/main", &one);
+    place.remove(".git/refs/heads");
+    symlink("../../elsewhere", place.path(".git/refs/heads")).unwrap();
     assert_eq!(place.settled().state_since(None).head, None);
     place.remove(".git/HEAD");
     rustix::fs::mknodat(CWD, place.path(".git/HEAD"), FileType::Fifo, Mode::RWXU, 0).unwrap();
