@@ -28,6 +28,7 @@ const DOORS: &[&str] = &[
     "crates/store/src/files.rs",
     "crates/store/src/lock.rs",
     "crates/store/src/log.rs",
+    "crates/store/src/salvage.rs",
     "crates/store/src/store.rs",
 ];
 

@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Export the spans of runs, or a run in another agent's format
     Export(Export),
+    /// Check a run: every event, every artifact, every file; mark what is lost
+    Fsck(Fsck),
     /// Judge runs by eval cases
     #[command(subcommand)]
     Eval(Eval),
@@ -272,6 +274,18 @@ pub(crate) struct Endpoint {
     /// Send spans to an OTLP endpoint while the run goes on, such as http://localhost:4318 [env: OTEL_EXPORTER_OTLP_ENDPOINT]
     #[arg(long = "export", value_name = "URL")]
     pub(crate) url: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fsck {
+    /// A run, as for `show`
+    #[arg(default_value = "@last")]
+    pub(crate) run: String,
+    /// Write a damaged log anew: good records stay, lost ones are marked, the damaged file is kept
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

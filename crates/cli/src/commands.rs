@@ -4,6 +4,7 @@ mod demo;
 mod eval;
 mod explain;
 mod export;
+mod fsck;
 mod resume;
 mod run;
 mod runs;
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(cli: &Cli, environment: &Environment) -> Outcome {
         Some(Command::Runs(Runs::List { limit, json })) => runs::list(environment, global, *limit, *json),
         Some(Command::Explain(args)) => explain::explain(environment, global, args),
         Some(Command::Export(args)) => export::export(environment, global, args),
+        Some(Command::Fsck(args)) => fsck::fsck(environment, global, args),
         Some(Command::Eval(Eval::Run(args))) => eval::run(environment, global, args),
     }
 }

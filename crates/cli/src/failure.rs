@@ -70,7 +70,7 @@ impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Damaged { .. } => Self::new(Exit::Integrity, error)
-                .help("tracegate show RUN prints what comes before the damage"),
+                .help("tracegate fsck RUN says what is wrong and keeps what is good; tracegate show RUN prints what comes before the damage"),
             LogError::Newer { .. } => {
                 Self::new(Exit::Integrity, error).help("use the version of tracegate that wrote it")
             }

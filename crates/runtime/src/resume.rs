@@ -453,6 +453,8 @@ fn permit(
     changes: &Changes,
 ) -> Result<Option<String>, ResumeError> {
     let state = &past.state;
+    // What a salvage marked as lost may hold an action: better said now than at the first event that is refused.
+    state.check_whole()?;
     // A run that was cut off between its last two events is only finished.
     if let Some(stop) = state.stop_reason.filter(|_| state.finished)
         && matches!(

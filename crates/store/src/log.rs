@@ -137,6 +137,17 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
+    /// Begins behind the event `after`, which ends at byte `offset` and was verified before; what is read from must begin there.
+    #[must_use]
+    pub fn behind(self, after: Head, offset: u64) -> Self {
+        Self {
+            chain: after.chain,
+            seq: after.seq,
+            offset,
+            ..self
+        }
+    }
+
     /// Returns the next verified event; none at the end of the verified prefix, where [`LogReader::tail`] says how the log ends.
     ///
     /// # Errors
