@@ -86,7 +86,7 @@ fn a_log_cut_near_any_record_is_mended_by_the_writer_as_the_check_says() {
                 let whole = index + usize::from(cut == end - 1);
                 assert_eq!(report.verified, whole as u64, "cut at {cut}");
                 let salvaged = salvage(&log.run, &redactor(), 1);
-                match LogWriter::resume(&log.run, &Swift, log.store.artifacts(), 1) {
+                match log.resume() {
                     Ok((writer, events, recovery)) => {
                         if let Ok(Salvage::Done { gaps, .. }) = &salvaged {
                             // It had ended before its synced head: the numbers up to that are taken.
@@ -185,7 +185,7 @@ fn check(log: &Recorded, harmed: &[u8], lost: &BTreeSet<usize>, hold: Option<usi
         "{what}: a check changes nothing"
     );
     // The writer and the check say the same about the same log.
-    let resumed = LogWriter::resume(&log.run, &Swift, log.store.artifacts(), 1);
+    let resumed = log.resume();
     let first = report
         .findings
         .iter()
@@ -288,8 +288,7 @@ fn check(log: &Recorded, harmed: &[u8], lost: &BTreeSet<usize>, hold: Option<usi
         "{what}"
     );
     // The writer goes on behind it, and its head is the new one.
-    let (mut writer, again, recovery) =
-        LogWriter::resume(&log.run, &Swift, log.store.artifacts(), 1).unwrap();
+    let (mut writer, again, recovery) = log.resume().unwrap();
     assert_eq!((again.len(), recovery), (events.len(), Recovery::Clean), "{what}");
     assert_eq!(writer.synced().seq, Seq(last), "{what}");
     let mut next: Event = events.last().unwrap().clone();

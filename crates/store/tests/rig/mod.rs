@@ -25,7 +25,7 @@ use tracegate_core::{
     redact::{RedactionKey, Redactor, Schema, Scrubbed},
     state::RunState,
 };
-use tracegate_store::{Artifacts, Disk, Head, LogFile, LogWriter, RunDir, Store};
+use tracegate_store::{Artifacts, Disk, Head, LogError, LogFile, LogWriter, Recovery, RunDir, Store};
 
 /// The machine's disk, but nothing is made durable: that takes most of a test's time and is not what it is about.
 #[derive(Debug, Clone, Copy)]
@@ -167,6 +167,16 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
+    /// Opens the log to go on with it, as another process would.
+    pub(crate) fn resume(&self) -> Result<(LogWriter, Vec<Event>, Recovery), LogError> {
+        let mut events = Vec::new();
+        let opened = LogWriter::resume(&self.run, &Swift, self.store.artifacts(), 1, |event| {
+            events.push(event);
+            Ok::<_, LogError>(())
+        });
+        opened.map(|(writer, recovery)| (writer, events, recovery))
+    }
+
     pub(crate) fn new(steps: u32) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open_on(Arc::new(Swift), &dir.path().join("store"), || [7; 32]).unwrap();
