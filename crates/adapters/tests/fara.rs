@@ -342,7 +342,7 @@ proptest! {
             })
             .collect();
         if let Ok(exported) = exported(&log(&facts)) {
-            prop_assert_eq!(reread(&exported.data_point).unwrap(), exported.data_point.clone());
+            prop_assert_eq!(&reread(&exported.data_point).unwrap(), &exported.data_point);
             let results = facts.iter().filter(|(name, ..)| *name == "verification.recorded").count();
             prop_assert_eq!(exported.data_point.verification.len(), results);
         }
