@@ -1,5 +1,7 @@
 //! Killing a run at every event of a clean one: another process sends SIGKILL, a third goes on, and nothing is lost or done twice.
 
+mod asking;
+
 use crate::support::clean;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::json;
@@ -42,26 +44,33 @@ command = ["rm **"]
 
 impl Stage {
     fn set() -> Self {
+        let call = |name: &str, input: serde_json::Value| json!({ "name": name, "input": input });
+        Self::with(
+            POLICY,
+            &[
+                json!({ "reply": { "text": "look, then change", "tool_calls": [
+                    call("read_file", json!({ "path": "a.txt" })),
+                    call("write_text", json!({ "path": "a.txt", "content": "new\n" })),
+                ] } }),
+                json!({ "reply": { "text": "run", "tool_calls": [
+                    call("shell", json!({ "command": "sh count.sh" })),
+                    call("shell", json!({ "command": "rm a.txt" })),
+                ] } }),
+                json!({ "reply": { "text": "done" } }),
+            ],
+        )
+    }
+
+    fn with(policy: &str, replies: &[serde_json::Value]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         fs::create_dir(dir.path().join("workspace")).unwrap();
         write("workspace/a.txt", "old\n");
         write("workspace/count.sh", "echo ran >> count.log\n");
         write("workspace/.gitignore", "count.log\n");
-        write("policy.toml", POLICY);
-        let call = |name: &str, input: serde_json::Value| json!({ "name": name, "input": input });
-        let replies = [
-            json!({ "reply": { "text": "look, then change", "tool_calls": [
-                call("read_file", json!({ "path": "a.txt" })),
-                call("write_text", json!({ "path": "a.txt", "content": "new\n" })),
-            ] } }),
-            json!({ "reply": { "text": "run", "tool_calls": [
-                call("shell", json!({ "command": "sh count.sh" })),
-                call("shell", json!({ "command": "rm a.txt" })),
-            ] } }),
-            json!({ "reply": { "text": "done" } }),
-        ];
-        write("script.jsonl", &replies.map(|reply| reply.to_string()).join("\n"));
+        write("policy.toml", policy);
+        let lines: Vec<String> = replies.iter().map(ToString::to_string).collect();
+        write("script.jsonl", &lines.join("\n"));
         Self { dir }
     }
 

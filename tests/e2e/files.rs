@@ -116,3 +116,38 @@ fn an_observation_names_the_commit_that_is_checked_out() {
         assert_eq!(state.head.as_deref(), Some(commit));
     }
 }
+
+#[test]
+fn what_can_be_made_again_may_be_deleted_before_a_run_goes_on() {
+    let place = Place::new();
+    let replies = [
+        acts([call("write_text", json!({ "path": "a.txt", "content": "one" }))]),
+        acts([call("read_file", json!({ "path": "a.txt" }))]),
+        answers("milk"),
+    ];
+    place.recorded(QUESTION, &replies, &["--max-steps", "1"], 12);
+    let dir = place.last().dir;
+    for path in [
+        dir.state(),
+        dir.workspace(),
+        dir.run(),
+        dir.traces(),
+        dir.verification(),
+        dir.status(),
+    ] {
+        fs::remove_file(path).unwrap();
+    }
+    let said = place.tracegate(&["resume", "@last", "--max-steps", "9"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let record = place.last();
+    assert_eq!(record.state.step.0, 3);
+    for path in [
+        dir.state(),
+        dir.workspace(),
+        dir.run(),
+        dir.traces(),
+        dir.status(),
+    ] {
+        assert!(path.is_file(), "{} was not made again", path.display());
+    }
+}

@@ -46,7 +46,7 @@ pub struct Event {
 
 /// The envelope as it stands in a line, in this order.
 #[derive(Serialize, Deserialize)]
-struct Line<'a> {
+struct Line<'a, D> {
     v: u32,
     seq: Seq,
     id: EventId,
@@ -67,8 +67,16 @@ struct Line<'a> {
     cause: Option<Seq>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     must: bool,
-    #[serde(borrow)]
-    data: std::borrow::Cow<'a, RawValue>,
+    data: D,
+}
+
+/// The data of a line that is written.
+struct Written<'a>(&'a Fact);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize_data(serializer)
+    }
 }
 
 /// A line that is not an event.
@@ -114,8 +122,7 @@ impl Event {
     /// # Errors
     /// When the data cannot be written as JSON.
     pub fn to_line(&self, before: Chain) -> Result<(String, Chain), serde_json::Error> {
-        let line = self.line()?;
-        let mut text = serde_json::to_string(&line)?;
+        let mut text = serde_json::to_string(self)?;
         // The closing brace goes: the chain value is the last member, over everything before it.
         text.pop();
         let chain = before.next(text.as_bytes());
@@ -172,7 +179,7 @@ impl Event {
     /// # Errors
     /// [`LineError::Json`].
     pub fn from_line_unverified(line: &str) -> Result<Self, LineError> {
-        let line: Line<'_> = serde_json::from_str(line)?;
+        let line: Line<'_, &RawValue> = serde_json::from_str(line)?;
         Ok(Self {
             v: line.v,
             seq: line.seq,
@@ -186,7 +193,7 @@ impl Event {
             parent: line.parent,
             cause: line.cause,
             must: line.must,
-            fact: Fact::from_json(&line.name, &line.data)?,
+            fact: Fact::from_json(&line.name, line.data)?,
         })
     }
 
@@ -217,9 +224,10 @@ impl Event {
     }
 }
 
-impl Event {
-    fn line(&self) -> Result<Line<'_>, serde_json::Error> {
-        Ok(Line {
+impl Serialize for Event {
+    /// Writes the envelope without its chain value, which depends on the line before.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = Line {
             v: self.v,
             seq: self.seq,
             id: self.id,
@@ -233,17 +241,9 @@ impl Event {
             parent: self.parent,
             cause: self.cause,
             must: self.must,
-            data: std::borrow::Cow::Owned(self.fact.to_json()?),
-        })
-    }
-}
-
-impl Serialize for Event {
-    /// Writes the envelope without its chain value, which depends on the line before.
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.line()
-            .map_err(serde::ser::Error::custom)?
-            .serialize(serializer)
+            data: Written(&self.fact),
+        };
+        line.serialize(serializer)
     }
 }
 

@@ -177,6 +177,15 @@ macro_rules! facts {
                 }
             }
 
+            /// Writes the data where it stands, without a copy of its own.
+            pub(crate) fn serialize_data<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$variant(data) => data.serialize(serializer),)*
+                    Self::SpanHealed(_, data) => data.serialize(serializer),
+                    Self::Unknown { data, .. } => data.serialize(serializer),
+                }
+            }
+
             /// Reads the data of an event of type `name`; unknown types and unknown fields are no errors.
             ///
             /// # Errors

@@ -99,8 +99,6 @@ pub(crate) enum Unfinished {
         /// The first action that it asks for.
         first: u64,
     },
-    /// A question without an answer: nothing can be done before somebody gives it.
-    Question,
     /// An answer without a ruling.
     Answer,
     /// A ruling that was not carried out.
@@ -178,7 +176,6 @@ async fn turn(session: &mut Session, parts: &Parts<'_>, unfinished: Unfinished) 
         Unfinished::Nothing => step(session, parts, Cut::New).await?,
         Unfinished::Step => step(session, parts, Cut::BeforeReply).await?,
         Unfinished::Reply { reply, first } => step(session, parts, Cut::AfterReply { reply, first }).await?,
-        Unfinished::Question => Did::Ask,
         Unfinished::Answer => Did::Answer,
         Unfinished::Ruling(ruling) => return Ok(Turn::Judged(ruling)),
     };
@@ -213,6 +210,10 @@ async fn step(session: &mut Session, parts: &Parts<'_>, cut: Cut) -> Result<Did,
     };
     for (index, id) in session.unsettled(&asked) {
         if refused_too_often(session, parts.policy).is_some() {
+            break;
+        }
+        if session.waits(id) {
+            did = Did::Ask;
             break;
         }
         let action = session.record_action(id, &reply, index)?;
@@ -348,6 +349,7 @@ impl Session {
     fn end_of_turn(&mut self) {
         if self.state().open_questions.is_empty() {
             self.suspended = false;
+            self.asked.clear();
             self.answered.clear();
         }
     }
@@ -360,16 +362,28 @@ impl Session {
         }
     }
 
-    /// Returns the actions of a reply that have no result yet, with their positions.
+    /// Returns the actions of a reply that have no result yet, with their positions, in the order in which they are taken up.
+    ///
+    /// Where a question has suspended the turn, those that nobody was asked about come first: what there is to ask is asked
+    /// before anything of the reply is done, whether or not a process died in between.
     fn unsettled(&self, asked: &[ActionId]) -> Vec<(usize, ActionId)> {
         let state = self.state();
         let settled = |id: ActionId| id.0 <= state.actions && !state.open_actions.contains_key(&id);
-        asked
+        let mut open: Vec<(usize, ActionId)> = asked
             .iter()
             .copied()
             .enumerate()
             .filter(|(_, id)| !settled(*id))
-            .collect()
+            .collect();
+        if self.suspended {
+            open.sort_by_key(|(_, id)| self.asked.contains(id));
+        }
+        open
+    }
+
+    /// Tells whether an action has to wait: it was suspended, and not everything that the reply asks has its answer.
+    fn waits(&self, id: ActionId) -> bool {
+        self.suspended && self.asked.contains(&id) && !self.state().open_questions.is_empty()
     }
 
     /// Takes in a reply: as the agent's answer, or as a message that asks for actions, whose ids are returned.

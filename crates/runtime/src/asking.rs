@@ -67,6 +67,7 @@ impl Session {
         };
         self.recorder.record(Place::at(action), event)?;
         self.recorder.sync()?;
+        self.asked.insert(action);
         Ok(id)
     }
 

@@ -276,7 +276,6 @@ impl Session {
         crate::tools::settle(&mut session, &turn, &open)?;
         session.take_up(questions, changes)?;
         session.unfinished = match standing {
-            _ if !session.state().open_questions.is_empty() => Unfinished::Question,
             Standing::Replied { raw, first } => {
                 let raw = artifacts.text(&raw)?;
                 let reply = model.recall(&raw).map_err(ResumeError::Reply)?;
@@ -310,6 +309,7 @@ impl Session {
                 (None, None) => None,
             };
             self.suspended |= asked.suspended || now.is_some();
+            self.asked.extend(asked.action);
             if let (Some(action), Some(answer)) = (asked.action, answer) {
                 let question = self.recorder.artifacts().text(&asked.question.text)?;
                 let kind = asked.question.kind;

@@ -12,7 +12,7 @@ use crate::{
     world::World,
 };
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracegate_core::{
     fact::{
         Failure,
@@ -102,6 +102,8 @@ pub struct Session {
     pub(crate) resumed: bool,
     /// Whether a question of the turn at work had suspended the run: what the same reply asks for after it is not done.
     pub(crate) suspended: bool,
+    /// The actions of the turn at work that the user was asked about.
+    pub(crate) asked: BTreeSet<ActionId>,
     /// What the user said to the questions of the turn at work, until the action that asked has its result.
     pub(crate) answered: BTreeMap<ActionId, Answered>,
     fingerprints: Fingerprints,
@@ -221,6 +223,7 @@ impl Session {
             on_ask: settings.on_ask,
             resumed: false,
             suspended: false,
+            asked: BTreeSet::new(),
             answered: BTreeMap::new(),
             fingerprints,
             last_state: None,

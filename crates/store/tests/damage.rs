@@ -12,12 +12,10 @@
 
 mod rig;
 
-use rig::{Recorded, Swift, body, redactor};
+use rig::{Recorded, body, redactor};
 use std::{collections::BTreeSet, fs, path::PathBuf};
 use tracegate_core::{event::Event, fact::Data as _, fact::log::LogGap, ids::Seq, state::RunState};
-use tracegate_store::{
-    Finding, Head, LogError, LogReader, LogWriter, Recovery, Salvage, Tail, Verdict, fsck, salvage,
-};
+use tracegate_store::{Finding, Head, LogError, LogReader, Recovery, Salvage, Tail, Verdict, fsck, salvage};
 
 /// Reads `bytes`, which are the log from line `from` on, and returns how many events verify and how it ends.
 fn read(log: &Recorded, from: usize, bytes: &[u8], head: Option<Head>) -> (usize, Tail) {

@@ -334,3 +334,65 @@ pub fn rebuild(events: &[Event], artifacts: &Artifacts) -> Result<Vec<Vec<Messag
     }
     Ok(requests)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracegate_core::{fact::model::MessageRecord, redact::RedactionKey};
+    use tracegate_store::Store;
+
+    #[test]
+    fn what_is_about_to_be_sent_must_be_what_the_log_gives_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), || [7; 32]).unwrap();
+        let redactor = Redactor::new(RedactionKey::from_bytes([7; 32]), &[]);
+        let long = redactor.scrub_bytes("a line\n".repeat(900).into_bytes());
+        let reference = store.artifacts().put(&long, "text/plain").unwrap();
+        let mut conversation = Conversation::default();
+        conversation.open("instructions", "goal".to_owned());
+        conversation.push(Message::plain(Role::Assistant, "a line\n".repeat(900)));
+        let context = Message::plain(Role::User, "files".to_owned());
+        let record = |role, content| MessageRecord {
+            role,
+            content,
+            action: None,
+            calls: Vec::new(),
+        };
+        let text = |text: &str| Payload::Inline(text.to_owned());
+        let request = |keep: u64, append: Vec<MessageRecord>| ModelCompleteStarted {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            keep,
+            append,
+            digest: extend_digest(conversation.digests.last().copied(), &context),
+            tools_digest: Digest::of(b""),
+        };
+        let reply = || record(Role::Assistant, Payload::Ref(Box::new(reference.clone())));
+        let check = |request: &ModelCompleteStarted, wanted: Option<u64>| {
+            let found = conversation.assert_recorded(Seq(9), request, &context, store.artifacts());
+            let first = match found {
+                Ok(()) => None,
+                Err(ConversationError::Mismatch { first, .. }) => Some(first),
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(first, wanted);
+        };
+        check(
+            &request(2, vec![reply(), record(Role::User, text("files"))]),
+            None,
+        );
+        check(
+            &request(2, vec![reply(), record(Role::User, text("other files"))]),
+            Some(4),
+        );
+        check(
+            &request(2, vec![record(Role::Assistant, text("a line")), reply()]),
+            Some(3),
+        );
+        check(&request(2, vec![reply()]), Some(3));
+        check(
+            &request(1, vec![reply(), record(Role::User, text("files"))]),
+            Some(2),
+        );
+    }
+}

@@ -15,6 +15,7 @@ use tracegate_core::{
         tool::{Outcome, TestRunRecord},
     },
     payload::clip,
+    state::INTERNAL_FAILURE,
     validation::{Ended, read_result, recognise},
 };
 
@@ -28,8 +29,23 @@ pub(super) async fn run(session: &Session, words: &[String], script: &str, ids: 
     }
 }
 
+/// Tells whether it is this machine that has run out of something, and not the command that is wrong.
+fn is_ours(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let exhausted = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
+    exhausted
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 /// As a shell would say it: 127 for a program that is not there, 126 for one that cannot be started.
 fn unstarted(script: &str, program: &str, error: &io::Error) -> Done {
+    if is_ours(error) {
+        return Done::failed(
+            INTERNAL_FAILURE,
+            format!("`{program}` cannot be started here: {error}"),
+        );
+    }
     let (code, why) = if error.kind() == io::ErrorKind::NotFound {
         (127, format!("there is no program `{program}` on the path"))
     } else {
@@ -109,4 +125,21 @@ fn render(script: &str, outcome: Outcome, exit_code: Option<i32>, stdout: &str, 
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_the_machine_cannot_start_is_a_failure_of_ours_and_another_is_its_own() {
+        let check = |errno: rustix::io::Errno, code: Option<i32>, kind: &str| {
+            let done = unstarted("npm test", "npm", &io::Error::from(errno));
+            assert_eq!((done.exit_code, done.error.unwrap().kind.as_str()), (code, kind));
+        };
+        check(rustix::io::Errno::AGAIN, None, "internal");
+        check(rustix::io::Errno::MFILE, None, "internal");
+        check(rustix::io::Errno::NOENT, Some(127), "not_started");
+        check(rustix::io::Errno::ACCESS, Some(126), "not_started");
+    }
 }
