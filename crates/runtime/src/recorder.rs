@@ -515,7 +515,10 @@ impl Recorder {
     ///
     /// # Errors
     /// When the scrubbed value no longer has its shape.
-    pub fn scrub<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<Scrubbed<T>, RecorderError> {
+    pub fn scrub<T: Serialize + DeserializeOwned + Clone>(
+        &self,
+        value: &T,
+    ) -> Result<Scrubbed<T>, RecorderError> {
         Ok(self.parts.redactor.scrub(
             value,
             &Schema {

@@ -1,14 +1,16 @@
 //! One pass: look at the input in each of its readings, merge what the layers found, write the placeholders.
 
 use super::RedactionKey;
+use super::anchors::{ANCHORS, Hit, Row};
 use super::findings::Findings;
-use super::known::Known;
-use super::names::{self, NAMES};
-use super::rules::{self, How, RULES, Rule, SHAPES, Token};
+use super::known::{Known, TooManyValues};
+use super::names;
+use super::rules::{self, FORMS, How, RULES, Rule, Token};
 use super::scan::Scan;
 use super::structural;
 use super::value;
-use super::view::{Reading, View, Wide};
+use super::view::{self, Reading, View, Wide};
+use regex::bytes::Regex;
 
 /// The redactor cannot vouch for its result; the payload must not be written.
 #[derive(Debug)]
@@ -49,6 +51,9 @@ struct Span {
 pub(super) struct Engine {
     pub(super) key: RedactionKey,
     pub(super) known: Known,
+    /// Do everything without look ahead, as the reference for what the look ahead must not change.
+    #[cfg(test)]
+    pub(super) exact: bool,
 }
 
 impl Engine {
@@ -74,12 +79,11 @@ impl Engine {
         let plain = View::new(input, Reading::Plain, rules::is_rule);
         let mut spans = Vec::new();
         self.look(&plain, layers, &mut spans)?;
-        if plain.wide != Wide::No || has_unicode_escape(input) {
-            self.look(
-                &View::new(input, Reading::Unescaped, rules::is_rule),
-                layers,
-                &mut spans,
-            )?;
+        if plain.wide != Wide::No || view::has_escape(input) {
+            let unescaped = View::new(input, Reading::Unescaped, rules::is_rule);
+            if unescaped.decoded {
+                self.look(&unescaped, layers, &mut spans)?;
+            }
         }
         if spans.is_empty() {
             return Ok(None);
@@ -121,65 +125,79 @@ impl Engine {
                 });
             }
         };
-        self.known
-            .search(bytes, |start, end, owner| {
-                push(
-                    start,
-                    end,
-                    Layer::Known,
-                    rules::KNOWN,
-                    self.known.value(owner).as_bytes(),
-                );
-            })
-            .map_err(|_| Failed)?;
+        let mut push_known = |start, end, owner| {
+            let value = self.known.value(owner).as_bytes();
+            push(start, end, Layer::Known, rules::KNOWN, value);
+        };
+        self.search_known(bytes, &mut push_known).map_err(|_| Failed)?;
+        let forms = FORMS.as_ref().ok_or(Failed)?;
         let mut scan = Scan::new(view);
-        let shapes = SHAPES.as_ref().ok_or(Failed)?;
-        let mut parsed = 0;
-        for key in shapes.keys.try_find_overlapping_iter(bytes).map_err(|_| Failed)? {
-            let row = key.pattern().as_usize();
-            let rule = RULES.get(row).ok_or(Failed)?;
-            let found = match rule.how {
-                How::Token(token) => apply(&mut scan, rule, &token, row, key.start(), key.end()),
-                // What a parser consumed is not parsed again: its input may be long.
-                How::Parser(_) | How::Context(_) if key.start() < parsed => None,
-                How::Parser(parser) | How::Context(parser) => {
-                    let found = parser(&mut scan, key.start(), key.end());
-                    parsed = found.map_or(parsed, |(_, end)| end);
-                    found
-                }
-            };
-            let layer = match rule.how {
-                How::Token(_) | How::Parser(_) => Layer::Shape,
-                How::Context(_) => Layer::Name,
-            };
-            if let Some((start, end)) = found {
-                push(start, end, layer, rule.id, scan.cut(start, end));
-            }
-        }
-        if layers == Layers::WithoutNames {
-            return Ok(());
-        }
+        // Names speak after shapes, whatever the order in the text.
+        let mut named = Vec::new();
         let mut found = Vec::new();
-        let words = NAMES.as_ref().ok_or(Failed)?;
-        // Inside a value that was found nothing needs to be found again: `password=password=…` stays linear.
-        let mut consumed = 0;
-        for word in words.try_find_overlapping_iter(bytes).map_err(|_| Failed)? {
-            if word.start() < consumed {
-                continue;
+        let (mut parsed, mut consumed) = (0, 0);
+        self.walk(bytes, |hit| match hit.row {
+            Row::Shape(row) => {
+                let Some(rule) = RULES.get(row) else {
+                    return;
+                };
+                let secret = match rule.how {
+                    How::Token(token) => {
+                        let form = forms.get(row).and_then(Option::as_ref);
+                        apply(&mut scan, rule, &token, form, hit.start, hit.end)
+                    }
+                    // What a parser consumed is not parsed again: its input may be long.
+                    How::Parser(_) | How::Context(_) if hit.start < parsed => None,
+                    How::Parser(parser) | How::Context(parser) => {
+                        let secret = parser(&mut scan, hit.start, hit.end);
+                        parsed = secret.map_or(parsed, |(_, end)| end);
+                        secret
+                    }
+                };
+                let layer = match rule.how {
+                    How::Token(_) | How::Parser(_) => Layer::Shape,
+                    How::Context(_) => Layer::Name,
+                };
+                if let Some((start, end)) = secret {
+                    push(start, end, layer, rule.id, scan.cut(start, end));
+                }
             }
-            names::values(
-                &mut scan,
-                word.pattern().as_usize(),
-                word.start(),
-                word.end(),
-                &mut found,
-            );
-            for (start, end, rule) in found.drain(..) {
-                consumed = consumed.max(end);
-                push(start, end, Layer::Name, rule, scan.cut(start, end));
+            // Inside a value that was found nothing needs to be found again: `password=password=…` stays linear.
+            Row::Name(_) if layers == Layers::WithoutNames || hit.start < consumed => {}
+            Row::Name(row) => {
+                names::values(&mut scan, row, hit.start, hit.end, &mut found);
+                for (start, end, rule) in found.drain(..) {
+                    consumed = consumed.max(end);
+                    named.push((start, end, rule));
+                }
             }
+        });
+        for (start, end, rule) in named {
+            push(start, end, Layer::Name, rule, scan.cut(start, end));
         }
         Ok(())
+    }
+
+    /// Gives the occurrences of keys to `take`.
+    #[cfg_attr(
+        not(test),
+        expect(clippy::unused_self, reason = "tests may ask for the exact engine")
+    )]
+    fn walk(&self, text: &[u8], take: impl FnMut(Hit)) {
+        #[cfg(test)]
+        if self.exact {
+            return super::exact::walk(text, take);
+        }
+        ANCHORS.walk(text, take);
+    }
+
+    /// Gives the occurrences of registered values to `take`.
+    fn search_known(&self, text: &[u8], take: impl FnMut(usize, usize, usize)) -> Result<(), TooManyValues> {
+        #[cfg(test)]
+        if self.exact {
+            return self.known.search_all(text, take);
+        }
+        self.known.search(text, take)
     }
 }
 
@@ -188,7 +206,7 @@ fn apply(
     scan: &mut Scan<'_>,
     rule: &Rule,
     token: &Token,
-    row: usize,
+    form: Option<&Regex>,
     start: usize,
     end: usize,
 ) -> Option<(usize, usize)> {
@@ -215,25 +233,10 @@ fn apply(
     {
         return None;
     }
-    let form = SHAPES
-        .as_ref()
-        .and_then(|shapes| shapes.forms.get(row))
-        .and_then(Option::as_ref);
-    if rule_has_form(rule) && !form.is_some_and(|form| form.is_match(scan.window(first, 128))) {
+    if token.form.is_some() && !form.is_some_and(|form| form.is_match(scan.window(first, 128))) {
         return None;
     }
     Some((if token.keep_key { body } else { first }, stop))
-}
-
-const fn rule_has_form(rule: &Rule) -> bool {
-    matches!(rule.how, How::Token(Token { form: Some(_), .. }))
-}
-
-fn has_unicode_escape(input: &[u8]) -> bool {
-    input
-        .split(|byte| *byte == b'\\')
-        .skip(1)
-        .any(|rest| rest.starts_with(b"u00"))
 }
 
 /// Unites spans that overlap. The name and tag of the union come from the layer that knows most and covers at least half of it.

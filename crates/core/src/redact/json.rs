@@ -7,10 +7,10 @@ use super::{rules, value};
 use serde_json::{Map, Value};
 
 /// Strings that hold JSON are opened this many times; below, they are text like any other.
-const NESTED: usize = 4;
+pub(super) const NESTED: usize = 4;
 
 /// Deeper structures are replaced instead of walked, so that no input exhausts the stack.
-const DEEPEST: usize = 128;
+pub(super) const DEEPEST: usize = 128;
 
 /// Which fields of our own records are never payload.
 ///
@@ -27,11 +27,22 @@ pub struct Schema {
 
 /// Where a walk is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    depth: usize,
-    nested: usize,
+pub(super) struct Place<'a> {
+    pub(super) depth: usize,
+    pub(super) nested: usize,
     /// In a record of ours: its schema. Absent in free-form data.
-    schema: Option<&'a Schema>,
+    pub(super) schema: Option<&'a Schema>,
+}
+
+impl<'a> Place<'a> {
+    /// Where a walk begins.
+    pub(super) const fn top(schema: Option<&'a Schema>) -> Self {
+        Self {
+            depth: 0,
+            nested: 0,
+            schema,
+        }
+    }
 }
 
 /// Redacts a JSON value in place.
@@ -41,16 +52,7 @@ pub(super) fn redact(
     schema: Option<&Schema>,
 ) -> Result<Findings, Failed> {
     let mut findings = Findings::empty();
-    walk(
-        engine,
-        value,
-        Place {
-            depth: 0,
-            nested: 0,
-            schema,
-        },
-        &mut findings,
-    )?;
+    walk(engine, value, Place::top(schema), &mut findings)?;
     Ok(findings)
 }
 

@@ -1,9 +1,11 @@
 //! Registered values: the secrets that the user has, found in every spelling in which programs print them.
 
 use super::encodings::{self, Alphabet};
+use super::grams::Grams;
 use super::value;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// Shortest registered value, line or spelling that is looked for: shorter ones occur by chance.
 const SHORTEST: usize = 8;
@@ -82,14 +84,36 @@ pub fn secret_env_name(name: &str) -> bool {
     name.split('_').any(|word| WORDS.contains(&word)) || name.contains("CONNECTION_STRING")
 }
 
+/// A text is asked at every fourth place for a gram of five bytes: a spelling of eight bytes or more covers one such gram whole.
+const STRIDE: usize = 4;
+/// Mixes the fifth byte into the other four.
+const FIFTH: u32 = 0x85eb_ca6b;
+
 /// All spellings of all registered values, ready to search.
 #[derive(Default)]
 pub(super) struct Known {
-    automaton: Option<AhoCorasick>,
-    /// The value behind each pattern of the automaton.
-    owners: Vec<usize>,
+    spellings: Vec<Spelling>,
+    /// The first grams of each spelling, one for each way in which it may lie across the places that are asked. Absent if there is
+    /// no spelling.
+    grams: Option<Grams<Announced>>,
+    /// Finds the same, in linear time whatever the text; made when a text needs it, because making it takes milliseconds.
+    automaton: OnceLock<Option<AhoCorasick>>,
     values: Vec<String>,
     refused: Vec<String>,
+}
+
+/// One way to write a registered value.
+struct Spelling {
+    text: Vec<u8>,
+    /// The value's number.
+    owner: usize,
+}
+
+/// A spelling that a gram announces, and how many bytes of it stand before the gram.
+#[derive(Debug, Clone, Copy)]
+struct Announced {
+    spelling: usize,
+    before: usize,
 }
 
 /// The automaton could not be built: nothing may be written.
@@ -98,7 +122,7 @@ pub(super) struct TooManyValues;
 
 impl Known {
     /// Derives the spellings. Values that would hide ordinary text are left out, and their names kept in [`Known::refused`].
-    pub(super) fn new(registered: &[Registered]) -> Result<Self, TooManyValues> {
+    pub(super) fn new(registered: &[Registered]) -> Self {
         let mut spellings: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         let mut known = Self::default();
         for one in registered {
@@ -117,38 +141,123 @@ impl Known {
             }
         }
         if spellings.is_empty() {
-            return Ok(known);
+            return known;
         }
-        known.owners = spellings.values().copied().collect();
-        // Overlapping matches need the standard kind: one value may be the beginning of another.
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .build(spellings.keys());
-        known.automaton = Some(automaton.map_err(|_| TooManyValues)?);
-        Ok(known)
+        known.spellings = spellings
+            .into_iter()
+            .map(|(text, owner)| Spelling { text, owner })
+            .collect();
+        let announced = known.spellings.iter().enumerate().flat_map(|(spelling, one)| {
+            (0..STRIDE).filter_map(move |before| {
+                let gram = one.text.get(before..).and_then(gram_of)?;
+                Some((gram, Announced { spelling, before }))
+            })
+        });
+        known.grams = Some(Grams::new(announced.collect()));
+        known
     }
 
     /// Calls `found` with start, end and the number of the value, for each occurrence of each spelling.
     pub(super) fn search(
         &self,
         text: &[u8],
-        mut found: impl FnMut(usize, usize, usize),
+        found: impl FnMut(usize, usize, usize),
     ) -> Result<(), TooManyValues> {
-        let Some(automaton) = &self.automaton else {
-            return Ok(());
+        match self.occurrences(text) {
+            Some(occurrences) => {
+                self.report(occurrences.into_iter(), found);
+                Ok(())
+            }
+            None => self.search_all(text, found),
+        }
+    }
+
+    /// Values whose automaton cannot be made.
+    #[cfg(test)]
+    pub(super) fn broken() -> Self {
+        Self {
+            automaton: OnceLock::from(None),
+            ..Self::default()
+        }
+    }
+
+    fn report(
+        &self,
+        occurrences: impl Iterator<Item = (usize, usize)>,
+        mut found: impl FnMut(usize, usize, usize),
+    ) {
+        for (start, spelling) in occurrences {
+            if let Some(one) = self.spellings.get(spelling) {
+                found(start, start + one.text.len(), one.owner);
+            }
+        }
+    }
+
+    /// As [`Known::search`], looking at every byte.
+    pub(super) fn search_all(
+        &self,
+        text: &[u8],
+        found: impl FnMut(usize, usize, usize),
+    ) -> Result<(), TooManyValues> {
+        // Overlapping matches need the standard kind: one value may be the beginning of another.
+        let build = || {
+            AhoCorasick::builder()
+                .match_kind(MatchKind::Standard)
+                .build(self.spellings.iter().map(|spelling| &spelling.text))
+                .ok()
         };
+        let automaton = self.automaton.get_or_init(build).as_ref().ok_or(TooManyValues)?;
         let matches = automaton
             .try_find_overlapping_iter(text)
             .map_err(|_| TooManyValues)?;
-        for one in matches {
-            let owner = self
-                .owners
-                .get(one.pattern().as_usize())
-                .copied()
-                .unwrap_or_default();
-            found(one.start(), one.end(), owner);
-        }
+        self.report(matches.map(|one| (one.start(), one.pattern().as_usize())), found);
         Ok(())
+    }
+
+    /// Returns where which spellings begin; nothing if the text resembles them so much that comparing takes too long.
+    fn occurrences(&self, text: &[u8]) -> Option<Vec<(usize, usize)>> {
+        let mut occurrences = Vec::new();
+        let Some(grams) = &self.grams else {
+            return Some(occurrences);
+        };
+        // Comparisons may look at as many bytes as the text has, and a little more in a short one.
+        let mut allowed = text.len() + 4096;
+        let mut judge = |at: usize, gram: u32| {
+            for one in grams.of(gram) {
+                let spelling = self.spellings.get(one.spelling)?;
+                let Some(start) = at.checked_sub(one.before) else {
+                    continue;
+                };
+                let rest = text.get(start..).unwrap_or_default();
+                let mut work = 1;
+                if rest.first_chunk::<8>() == spelling.text.first_chunk::<8>() {
+                    work += spelling.text.len();
+                    if rest.starts_with(&spelling.text) {
+                        occurrences.push((start, one.spelling));
+                    }
+                }
+                allowed = allowed.checked_sub(work)?;
+            }
+            Some(())
+        };
+        let (words, _) = text.as_chunks::<STRIDE>();
+        let mut words = words.iter().map(|word| u32::from_le_bytes(*word));
+        let mut at = 0;
+        if let Some(mut low) = words.next() {
+            for word in words {
+                let gram = gram(low, word);
+                if grams.may_hold(gram) & 1 != 0 {
+                    judge(at, gram)?;
+                }
+                low = word;
+                at += STRIDE;
+            }
+        }
+        while let Some(gram) = text.get(at..).and_then(gram_of) {
+            judge(at, gram)?;
+            at += STRIDE;
+        }
+        Some(occurrences)
     }
 
     /// Returns a value by its number.
@@ -285,6 +394,18 @@ fn usable(value: &str) -> bool {
         && !super::rules::inside_placeholder(value)
 }
 
+/// The five bytes at the beginning of a text.
+fn gram_of(text: &[u8]) -> Option<u32> {
+    let [four @ .., fifth] = *text.first_chunk::<5>()?;
+    Some(gram(u32::from_le_bytes(four), u32::from(fifth)))
+}
+
+/// A number for four bytes and the lowest byte of `next`.
+#[inline]
+const fn gram(four: u32, next: u32) -> u32 {
+    four ^ (next & 0xff).wrapping_mul(FIFTH)
+}
+
 fn spellings_of(secret: &str) -> BTreeSet<Vec<u8>> {
     let bytes = secret.as_bytes();
     let mut texts = vec![secret.to_owned()];
@@ -385,7 +506,7 @@ mod tests {
                 value: (*value).to_owned(),
             })
             .collect();
-        let known = Known::new(&registered).expect("builds");
+        let known = Known::new(&registered);
         let wanted: Vec<_> = rows.iter().map(|value| format!("N_{value}")).collect();
         assert_eq!(known.refused(), wanted);
     }

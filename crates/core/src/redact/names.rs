@@ -1,14 +1,14 @@
 //! Values under the name of a secret: `password=…`, `"api_key": "…"`, `Authorization: Bearer …`, `--token …`.
 
-use super::rules::{self, ASSIGNED, AUTH_HEADER, CLI_ARG, COOKIE, NETRC};
+use super::rules::{ASSIGNED, AUTH_HEADER, CLI_ARG, COOKIE, NETRC};
 use super::scan::{Scan, Set};
 use super::value;
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use std::sync::LazyLock;
 
 /// What kind of value a name announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// A password, token or key.
     Secret,
     /// `auth`, which is secret only where a quoted, random value follows at once (`"auth": "…"` of container registries).
@@ -20,7 +20,7 @@ enum Kind {
 }
 
 /// The words that end the name of a secret, without case.
-const WORDS: &[(&str, Kind)] = &[
+pub(super) const WORDS: &[(&str, Kind)] = &[
     ("password", Kind::Secret),
     ("passwd", Kind::Secret),
     ("passphrase", Kind::Secret),
@@ -114,9 +114,14 @@ const HEADS: &[&[u8]] = &[
     b"use_",
 ];
 
-/// The words, ready to search; nothing if they do not compile, in which case nothing may be written.
-pub(super) static NAMES: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| rules::automaton(WORDS.iter().map(|(word, _)| *word), true));
+/// The words, to search in one name; nothing if they do not compile, in which case nothing may be written.
+pub(super) static NAMES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .kind(Some(AhoCorasickKind::DFA))
+        .ascii_case_insensitive(true)
+        .build(WORDS.iter().map(|(word, _)| *word))
+        .ok()
+});
 
 /// A value that was found: where, and under which rule.
 pub(super) type Found = (usize, usize, &'static str);
@@ -135,6 +140,9 @@ pub(super) enum Sensitive {
 /// Says whether a whole name, such as the key of a JSON object, is one of a secret.
 pub(super) fn sensitive(name: &str) -> Option<Sensitive> {
     let bytes = name.as_bytes();
+    if !NAMES.as_ref()?.is_match(bytes) {
+        return None;
+    }
     let view = super::view::View::new(bytes, super::view::Reading::Plain, |_| false);
     let scan = Scan::new(&view);
     let words = NAMES.as_ref()?.try_find_overlapping_iter(bytes).ok()?;
@@ -173,6 +181,13 @@ pub(super) fn values(scan: &mut Scan<'_>, row: usize, start: usize, end: usize, 
 /// Returns where the name ends that contains the word, or nothing if it is not one of a secret.
 fn name_end(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
     let tail = scan.window(end, 24);
+    // No tail begins with another letter: most words that only begin like a name (`tokens`, `author`) end here.
+    if tail
+        .first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b'v' | b'V' | b'p' | b'P'))
+    {
+        return None;
+    }
     let length = tail
         .iter()
         .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
@@ -187,7 +202,8 @@ fn name_end(scan: &Scan<'_>, start: usize, end: usize) -> Option<usize> {
     };
     // `token.expired` and `password.label` are names of texts.
     let dotted = scan.at(end + length) == b'.' && scan.at(end + length + 1).is_ascii_alphabetic();
-    if digits > 3 || dotted || !TAILS.iter().any(|one| one.eq_ignore_ascii_case(word)) {
+    let tailed = word.is_empty() || TAILS.iter().any(|one| one.eq_ignore_ascii_case(word));
+    if digits > 3 || dotted || !tailed {
         return None;
     }
     let headed = HEADS.iter().any(|one| {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::string_slice, reason = "a wrong cut fails the test")]
 
-use super::tests::{knowing, letters, redactor};
+use super::tests::{Record, SCHEMA, knowing, letters, redactor};
 use super::*;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -73,6 +73,156 @@ fn shape(value: &Value) -> Value {
             .map(|(key, value)| (key.clone(), shape(value)))
             .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// What stands in texts where it matters what stands beside it: every key and name, the beginnings of secrets, escapes, noise.
+fn piece() -> impl Strategy<Value = String> {
+    let keys: Vec<_> = rules::RULES.iter().map(|rule| rule.key.to_owned()).collect();
+    let names: Vec<_> = names::WORDS.iter().map(|(word, _)| (*word).to_owned()).collect();
+    let around = [
+        "=",
+        ": ",
+        ":",
+        " ",
+        "\t",
+        "\n",
+        "\"",
+        "\\\"",
+        "'",
+        "\\",
+        "\\n",
+        "\\u005f",
+        "\\u0065",
+        "\\u001b[1m",
+        "\x1b[m",
+        "\0",
+        "\0\0",
+        "-",
+        "_",
+        ".",
+        "/",
+        "+",
+        "?",
+        "&",
+        ";",
+        ",",
+        "%3D",
+        "@",
+        "(",
+        "{",
+        "a",
+        "7",
+        "u:",
+        "curl",
+        "login x ",
+        "_prod",
+        "max_",
+        "é",
+        "[REDACTED:",
+        "[REDACTED:jwt:0a1b2c]",
+        "Bearer ",
+        "b3:",
+        "PRIVATE KEY-----\n",
+        "RSA ",
+        "JhbGciOiJub25lIn0.",
+    ]
+    .map(str::to_owned);
+    prop_oneof![
+        3 => prop::sample::select(keys),
+        3 => prop::sample::select(names).prop_flat_map(|name| prop_oneof![Just(name.clone()), Just(name.to_ascii_uppercase())]),
+        4 => prop::sample::select(around.to_vec()),
+        3 => (any::<u64>(), 1_usize..90).prop_map(|(seed, length)| letters(seed, length)),
+        1 => (any::<u64>(), 1_usize..70).prop_map(|(seed, length)| encodings::hex(letters(seed, length).as_bytes(), false)),
+        1 => any::<u64>().prop_map(|seed| encodings::base64(letters(seed, 33).as_bytes(), encodings::Alphabet::Standard)),
+    ]
+}
+
+/// The same redactor without look ahead.
+fn exact(redactor: &Redactor, values: &[String]) -> Redactor {
+    let registered: Vec<_> = values
+        .iter()
+        .map(|value| Registered {
+            name: "NAME".to_owned(),
+            value: value.clone(),
+        })
+        .collect();
+    Redactor {
+        engine: Arc::new(Engine {
+            key: redactor.engine.key.clone(),
+            known: Known::new(&registered),
+            exact: true,
+        }),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 768, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn looking_ahead_changes_neither_text_nor_findings(
+        parts in prop::collection::vec(piece(), 0..14),
+        pads in prop::sample::select(vec![0_usize, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]),
+    ) {
+        // A block boundary of the walk lies somewhere in the text.
+        let text = format!("{}{}", " ".repeat(pads * 32_768 - pads * 21), parts.concat());
+        let fast = redactor();
+        let slow = exact(&fast, &[]);
+        prop_assert_eq!(fast.text(&text), slow.text(&text), "{:?}", parts);
+        let wide: Vec<u8> = parts.concat().encode_utf16().flat_map(u16::to_le_bytes).collect();
+        prop_assert_eq!(fast.bytes(&wide), slow.bytes(&wide));
+        let (mut one, mut other) = (json!({text.clone(): [parts]}), json!({text: [parts]}));
+        prop_assert_eq!(fast.json(&mut one), slow.json(&mut other));
+        prop_assert_eq!(one, other);
+    }
+
+    #[test]
+    fn a_record_that_is_called_clean_is_one_that_the_walk_leaves_alone(
+        output in prop::collection::vec(piece(), 0..3),
+        key in prop_oneof![piece(), Just("id".to_owned()), Just("name".to_owned()), Just("value".to_owned())],
+        arguments in document(),
+        token in document(),
+        nested in 0_usize..3,
+        digits in prop_oneof![Just("12345678901".to_owned()), Just("1234567890.5".to_owned())],
+    ) {
+        let redactor = knowing(&[&digits]);
+        let number: Value = serde_json::from_str(&digits).unwrap();
+        let mut inner = json!({key.clone(): output.concat(), "id": number, "other": arguments});
+        for _ in 0..nested {
+            inner = json!({"text": inner.to_string(), "list": [number, {key.clone(): key}]});
+        }
+        for (arguments, token) in [(inner.clone(), token), (arguments, Value::from(key)), (Value::Null, inner)] {
+            let record = Record { id: digits.clone(), count: 7, output: output.concat(), arguments, token };
+            let fast = redactor.scrub(&record, &SCHEMA);
+            let slow = redactor.scrub_as_value(&record, &SCHEMA);
+            prop_assert_eq!(fast, slow, "{:?}", record);
+        }
+    }
+
+    #[test]
+    fn registered_values_are_found_where_an_automaton_finds_them(
+        values in prop::collection::vec(prop_oneof!["[a-z]{8,9}", "[ab]{8,20}", "[A-Za-z0-9+/\"\\\\ é]{8,30}", "(ab){4,20}"], 1..6),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..12, 0_usize..9), 0..9),
+    ) {
+        let borrowed: Vec<_> = values.iter().map(String::as_str).collect();
+        let fast = knowing(&borrowed);
+        let slow = exact(&fast, &values);
+        let mut bytes = Vec::new();
+        for (index, form, cut) in picks {
+            let value = index.get(&values);
+            let spelled = match form {
+                0 => encodings::hex(value.as_bytes(), true),
+                1 => encodings::base64(format!("{}{value}", "x".repeat(cut)).as_bytes(), encodings::Alphabet::Url),
+                2 => encodings::json(value, true, true),
+                3 => encodings::percent(value.as_bytes(), b"", false, true),
+                4 => value.bytes().skip(cut).map(char::from).collect(),
+                5 => value.bytes().take(cut).map(char::from).collect(),
+                6 => " ".repeat(cut),
+                _ => value.clone(),
+            };
+            bytes.extend_from_slice(spelled.as_bytes());
+        }
+        prop_assert_eq!(fast.bytes(&bytes), slow.bytes(&bytes));
     }
 }
 

@@ -3,9 +3,9 @@
 //! Lengths are minima. A token that is longer than its vendor's present format is swallowed whole: exact lengths in other tools
 //! left the tails of new formats behind. A maximum is given only where the prefix is so short that the length is the evidence.
 
+use super::anchors::Beside;
 use super::scan::Set;
 use super::structural;
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
 use std::sync::LazyLock;
 
@@ -59,6 +59,8 @@ pub(super) struct Rule {
     pub(super) id: &'static str,
     pub(super) key: &'static str,
     pub(super) how: How,
+    /// What the rule wants beside a key of less than four bytes, if it is not the body of a token.
+    pub(super) beside: Option<Beside>,
 }
 
 const fn token(id: &'static str, key: &'static str, body: Set, min: usize) -> Rule {
@@ -75,6 +77,7 @@ const fn token(id: &'static str, key: &'static str, body: Set, min: usize) -> Ru
         id,
         key,
         how: How::Token(token),
+        beside: None,
     }
 }
 
@@ -83,6 +86,7 @@ const fn parser(id: &'static str, key: &'static str, parser: structural::Parser)
         id,
         key,
         how: How::Parser(parser),
+        beside: None,
     }
 }
 
@@ -91,6 +95,7 @@ const fn context(id: &'static str, key: &'static str, parser: structural::Parser
         id,
         key,
         how: How::Context(parser),
+        beside: None,
     }
 }
 
@@ -154,6 +159,25 @@ impl Rule {
             ..self.token()
         })
     }
+
+    const fn beside(self, beside: Beside) -> Self {
+        Self {
+            beside: Some(beside),
+            ..self
+        }
+    }
+}
+
+const fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_digit()
+}
+
+const fn is_letter_or_digit(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
 }
 
 /// All shapes. Sources: the vendors' documentation and the public rule sets that the reference page names; ids are stable.
@@ -194,7 +218,8 @@ pub(super) const RULES: &[Rule] = &[
     token("google-refresh-token", "1//0", Set::Url, 38).strict(),
     token("azure-client-secret", "Q~", Set::Tilde, 31)
         .behind(Set::Tilde, 4, 4)
-        .form(r"^[A-Za-z0-9_~.-]{3}[0-9]Q~"),
+        .form(r"^[A-Za-z0-9_~.-]{3}[0-9]Q~")
+        .beside(Beside::Around(is_digit, Set::Tilde)),
     context("azure-sas", "sig=", structural::query_signature),
     token("digitalocean-token", "dop_v1_", Set::Hex, 60),
     token("digitalocean-token", "doo_v1_", Set::Hex, 60),
@@ -240,7 +265,8 @@ pub(super) const RULES: &[Rule] = &[
     token("discord-webhook", "discordapp.com/api/webhooks/", Set::Path, 40).keep_key(),
     token("telegram-token", ":AA", Set::Url, 30)
         .behind(Set::Digit, 8, 10)
-        .form(r"^[0-9]{8,10}:"),
+        .form(r"^[0-9]{8,10}:")
+        .beside(Beside::Before(is_digit)),
     token("stripe-key", "sk_live_", Set::Alnum, 16),
     token("stripe-key", "sk_test_", Set::Alnum, 16),
     token("stripe-key", "rk_live_", Set::Alnum, 16),
@@ -308,10 +334,11 @@ pub(super) const RULES: &[Rule] = &[
     token("password-hash", "$argon2", Set::Crypt, 40),
     parser("private-key", "-----BEGIN ", structural::pem),
     parser("base64-private-key", "LS0tLS1CRUdJTi", structural::base64_pem),
-    parser("jwt", "eyJ", structural::jwt),
-    context(USERINFO, "://", structural::userinfo),
+    // With a full stop after `eyJ` the header is no object.
+    parser("jwt", "eyJ", structural::jwt).beside(Beside::Body(Set::Url)),
+    context(USERINFO, "://", structural::userinfo).beside(Beside::Before(is_letter_or_digit)),
     context(USERINFO, ":\\/\\/", structural::userinfo),
-    context("curl-user", "-u ", structural::curl_user),
+    context("curl-user", "-u ", structural::curl_user).beside(Beside::Before(is_blank)),
     context("curl-user", "--user ", structural::curl_user),
 ];
 
@@ -337,36 +364,16 @@ pub(super) fn inside_placeholder(text: &str) -> bool {
     "[REDACTED:".contains(text) || ids().any(|id| format!("[REDACTED:{id}:").contains(text))
 }
 
-/// The table, ready to search.
-pub(super) struct Shapes {
-    /// Finds the keys of [`RULES`]; pattern numbers are row numbers.
-    pub(super) keys: AhoCorasick,
-    /// The compiled forms, by row.
-    pub(super) forms: Vec<Option<Regex>>,
-}
-
-/// The shapes; nothing if the table cannot be compiled, in which case nothing may be written.
-pub(super) static SHAPES: LazyLock<Option<Shapes>> = LazyLock::new(|| {
-    let keys = automaton(RULES.iter().map(|rule| rule.key), false)?;
-    let forms = RULES
+/// The compiled forms of [`RULES`], by row; nothing if one does not compile, in which case nothing may be written.
+pub(super) static FORMS: LazyLock<Option<Vec<Option<Regex>>>> = LazyLock::new(|| {
+    RULES
         .iter()
         .map(|rule| match rule.token().form {
             None => Some(None),
             Some(form) => RegexBuilder::new(form).unicode(false).build().ok().map(Some),
         })
-        .collect::<Option<Vec<_>>>()?;
-    Some(Shapes { keys, forms })
+        .collect()
 });
-
-/// Compiles keywords for overlapping search: one keyword may be the beginning or the end of another.
-pub(super) fn automaton<'a>(keys: impl Iterator<Item = &'a str>, any_case: bool) -> Option<AhoCorasick> {
-    AhoCorasick::builder()
-        .match_kind(MatchKind::Standard)
-        .kind(Some(AhoCorasickKind::DFA))
-        .ascii_case_insensitive(any_case)
-        .build(keys)
-        .ok()
-}
 
 #[cfg(test)]
 mod tests {
@@ -374,7 +381,7 @@ mod tests {
 
     #[test]
     fn the_table_compiles_and_its_ids_fit_into_a_placeholder() {
-        assert!(SHAPES.is_some());
+        assert!(FORMS.is_some());
         for id in ids() {
             assert!(
                 id.len() <= 32

@@ -5,6 +5,7 @@
 use super::encodings::base64_decode;
 use super::scan::{Scan, Set};
 use super::value;
+use memchr::memmem;
 use regex::bytes::{Regex, RegexBuilder};
 use std::sync::LazyLock;
 
@@ -207,9 +208,7 @@ pub(super) fn curl_user(scan: &mut Scan<'_>, start: usize, end: usize) -> Option
     // The command's name is looked for only where everything else fits, and not far: this may happen at every option.
     let line = scan.cut(start.saturating_sub(160), start);
     let command = line.rsplit(|byte| *byte == b'\n').next()?;
-    let named = command
-        .windows(4)
-        .any(|window| matches!(window, b"curl" | b"wget"));
+    let named = memmem::find(command, b"curl").is_some() || memmem::find(command, b"wget").is_some();
     if !named || !matches!(scan.before(start, 1), b' ' | b'\t') {
         return None;
     }

@@ -151,6 +151,31 @@ fn digest(value: &[u8]) -> bool {
     })
 }
 
+const DIGIT: u8 = 1;
+const LETTER: u8 = 2;
+const SYMBOL: u8 = 4;
+/// `(` and `{`, which secrets seldom have and code often.
+const OPEN: u8 = 8;
+
+/// The kind of each byte.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut rest: &mut [u8] = &mut kinds;
+    let mut byte = 0_u8;
+    while let Some((kind, tail)) = rest.split_first_mut() {
+        *kind = match byte {
+            b'0'..=b'9' => DIGIT,
+            b'A'..=b'Z' | b'a'..=b'z' => LETTER,
+            b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'*' | b'?' | b'~' | b'|' | 0x80.. => SYMBOL,
+            b'(' | b'{' => OPEN,
+            _ => 0,
+        };
+        rest = tail;
+        byte = byte.wrapping_add(1);
+    }
+    kinds
+};
+
 /// Says whether a value that stands under a secret's name is one: long and mixed enough, and no word, reference, path or digest.
 pub(super) fn looks_secret(value: &[u8]) -> bool {
     // Looking for a space in the whole of a long value, at each of the names inside it, would take quadratic time.
@@ -162,12 +187,13 @@ pub(super) fn looks_secret(value: &[u8]) -> bool {
             .any(|word| word.len() < words.len() && looks_secret(word));
     }
     let head = value.get(..value.len().min(JUDGED)).unwrap_or_default();
-    let any = |test: fn(&u8) -> bool| head.iter().any(test);
-    let digit = any(u8::is_ascii_digit);
-    let symbol = any(|byte| b"!@#$%^*?~|".contains(byte) || !byte.is_ascii());
-    let letter = any(u8::is_ascii_alphabetic);
-    // The cheap tests come first: this is asked at every name of a secret.
-    if head.len() < 8 || !letter || !(digit || symbol) || head.contains(&b'(') || head.contains(&b'{') {
+    // One pass and one table: this is asked at every name of a secret.
+    let seen = head.iter().fold(0, |seen, byte| {
+        seen | KINDS.get(usize::from(*byte)).copied().unwrap_or_default()
+    });
+    let has = |kind: u8| seen & kind != 0;
+    let symbol = has(SYMBOL);
+    if head.len() < 8 || !has(LETTER) || !(has(DIGIT) || symbol) || has(OPEN) {
         return false;
     }
     // `Token![type]` and the like are code.

@@ -4,7 +4,9 @@
 //! opaque. So the rules read a view in which control sequences are gone and each placeholder is one NUL, a byte that belongs to
 //! no token. OSC payloads (hyperlinks, titles) stay in: they carry URLs with tokens. Their ESC bytes stay too, as boundaries.
 
+use memchr::{memchr, memmem};
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 /// One stretch of the view and where it comes from.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,10 @@ pub(super) struct View<'a> {
     pieces: Vec<Piece>,
     /// The original is UTF-16: a NUL beside each ASCII byte.
     pub(super) wide: Wide,
+    /// An escape was decoded: this is another text than [`Reading::Plain`] shows.
+    pub(super) decoded: bool,
+    /// Bytes of the original.
+    length: usize,
 }
 
 /// How many bytes a character of the original has, and in which order.
@@ -46,42 +52,51 @@ impl<'a> View<'a> {
     /// Reads `original`; `is_rule` decides which ids make a bracketed text a placeholder.
     pub(super) fn new(original: &'a [u8], reading: Reading, is_rule: fn(&[u8]) -> bool) -> Self {
         let wide = wide(original);
-        let mut view = View {
-            bytes: Cow::Borrowed(original),
-            pieces: Vec::new(),
-            wide,
-        };
         if wide != Wide::No {
-            view.read_wide(original, wide);
-            // The narrowed text can itself hold colours and placeholders: read it like any other and join the two maps.
-            let narrow = view.bytes.into_owned();
-            let inner = View::narrow(&narrow, reading, is_rule);
-            let pieces = inner.through(&view.pieces);
-            let bytes = Cow::Owned(inner.bytes.into_owned());
-            return View { bytes, pieces, wide };
+            // The narrowed text can itself hold colours and placeholders: it is read like any other.
+            let narrow = narrowed(original, wide);
+            let view = View::narrow(&narrow, reading, is_rule);
+            return View {
+                bytes: Cow::Owned(view.bytes.into_owned()),
+                pieces: view.pieces,
+                wide,
+                decoded: view.decoded,
+                length: original.len(),
+            };
         }
         Self::narrow(original, reading, is_rule)
     }
 
     fn narrow(original: &'a [u8], reading: Reading, is_rule: fn(&[u8]) -> bool) -> Self {
+        let mut specials = Specials::new(original, reading);
+        Self::narrow_at(original, is_rule, |from| specials.next(from))
+    }
+
+    /// Reads `original`, of which only the places that `next` names can be special.
+    fn narrow_at(
+        original: &'a [u8],
+        is_rule: fn(&[u8]) -> bool,
+        mut next: impl FnMut(usize) -> Option<usize>,
+    ) -> Self {
         let mut view = View {
             bytes: Cow::Borrowed(original),
             pieces: Vec::new(),
             wide: Wide::No,
+            decoded: false,
+            length: original.len(),
         };
         let mut out: Vec<u8> = Vec::new();
         let mut copied = 0;
         let mut at = 0;
-        let special =
-            |byte: &u8| matches!(byte, 0x1b | b'[') || (*byte == b'\\' && reading == Reading::Unescaped);
-        while let Some(step) = original.get(at..).and_then(|rest| rest.iter().position(special)) {
-            at += step;
+        while let Some(special) = next(at) {
+            at = special;
             let rest = original.get(at..).unwrap_or_default();
             let (length, stands_for) = match rest.first() {
                 Some(0x1b) => (control_sequence(rest), None),
                 Some(b'[') => (placeholder(rest, is_rule), Some(0)),
                 _ => unescaped(rest),
             };
+            let is_escape = rest.first() == Some(&b'\\');
             // A decoded ESC begins a control sequence exactly like a plain one.
             let (length, stands_for) = match stands_for {
                 Some(0x1b) => {
@@ -98,6 +113,7 @@ impl<'a> View<'a> {
                 at += 1;
                 continue;
             }
+            view.decoded |= is_escape;
             view.copy(original, copied, at, &mut out);
             if let Some(byte) = stands_for {
                 view.pieces.push(Piece {
@@ -137,50 +153,6 @@ impl<'a> View<'a> {
         }
     }
 
-    fn read_wide(&mut self, original: &[u8], wide: Wide) {
-        let mut out = Vec::with_capacity(original.len() / 2);
-        for (index, pair) in original.chunks(2).enumerate() {
-            let (byte, high) = match (wide, pair) {
-                (Wide::Big, [high, low]) => (*low, *high),
-                (Wide::Little | Wide::No, [low, high]) => (*low, *high),
-                _ => (0xff, 0xff),
-            };
-            self.pieces.push(Piece {
-                view: out.len(),
-                start: index * 2,
-                end: index * 2 + pair.len(),
-                folded: true,
-            });
-            // What is not ASCII becomes a byte that belongs to no token.
-            out.push(if high == 0 { byte } else { 0xff });
-        }
-        self.bytes = Cow::Owned(out);
-    }
-
-    /// Rewrites the pieces of a view of a view so that they point at the outermost original. `outer` has one piece for each byte.
-    fn through(&self, outer: &[Piece]) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        for piece in &self.pieces {
-            let under = outer.get(piece.start..piece.end).unwrap_or_default();
-            if piece.folded {
-                if let (Some(first), Some(last)) = (under.first(), under.last()) {
-                    pieces.push(Piece {
-                        view: piece.view,
-                        start: first.start,
-                        end: last.end,
-                        folded: true,
-                    });
-                }
-            } else {
-                pieces.extend(under.iter().enumerate().map(|(index, one)| Piece {
-                    view: piece.view + index,
-                    ..*one
-                }));
-            }
-        }
-        pieces
-    }
-
     fn piece(&self, offset: usize) -> Option<(usize, &Piece)> {
         let index = self
             .pieces
@@ -204,6 +176,9 @@ impl<'a> View<'a> {
         } else {
             piece.start + (last - piece.view) + 1
         };
+        // Pieces of UTF-16 count characters. The last one may be half a one.
+        let unit = if self.wide == Wide::No { 1 } else { 2 };
+        let (from, to) = (from * unit, self.length.min(to * unit));
         (from < to).then_some((from, to))
     }
 
@@ -220,6 +195,72 @@ impl<'a> View<'a> {
             .and_then(|before| self.pieces.get(before))
             .is_some_and(|before| before.end != piece.start)
     }
+}
+
+static PLACEHOLDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("[REDACTED:"));
+static ESCAPE: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("\\u00"));
+
+/// Says whether [`Reading::Unescaped`] may show another text than [`Reading::Plain`].
+pub(super) fn has_escape(original: &[u8]) -> bool {
+    ESCAPE.find(original).is_some()
+}
+
+/// The places of a text that a view may have to change: where a control sequence, a placeholder or an escape begins.
+struct Specials<'a> {
+    text: &'a [u8],
+    /// The next place of each kind; nothing if there is none.
+    control: Option<usize>,
+    placeholder: Option<usize>,
+    escape: Option<usize>,
+}
+
+impl<'a> Specials<'a> {
+    fn new(text: &'a [u8], reading: Reading) -> Self {
+        Self {
+            text,
+            control: memchr(0x1b, text),
+            placeholder: PLACEHOLDER.find(text),
+            escape: match reading {
+                Reading::Plain => None,
+                Reading::Unescaped => ESCAPE.find(text),
+            },
+        }
+    }
+
+    /// Returns the first place that is not before `from`, which never goes back.
+    fn next(&mut self, from: usize) -> Option<usize> {
+        let rest = self.text.get(from..)?;
+        let later = |place: &mut Option<usize>, find: &dyn Fn() -> Option<usize>| {
+            if place.is_some_and(|place| place < from) {
+                *place = find().map(|step| from + step);
+            }
+            *place
+        };
+        [
+            later(&mut self.control, &|| memchr(0x1b, rest)),
+            later(&mut self.placeholder, &|| PLACEHOLDER.find(rest)),
+            later(&mut self.escape, &|| ESCAPE.find(rest)),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
+
+/// Reads UTF-16 as one byte for each character.
+fn narrowed(original: &[u8], wide: Wide) -> Vec<u8> {
+    original
+        .chunks(2)
+        .map(|pair| {
+            let (byte, high) = match (wide, pair) {
+                (Wide::Big, [high, low]) => (*low, *high),
+                (Wide::Little | Wide::No, [low, high]) => (*low, *high),
+                _ => (0xff, 0xff),
+            };
+            // What is not ASCII becomes a byte that belongs to no token.
+            if high == 0 { byte } else { 0xff }
+        })
+        .collect()
 }
 
 /// A text is taken for UTF-16 if nearly every second byte of its beginning is NUL.
@@ -310,6 +351,7 @@ fn unescaped(rest: &[u8]) -> (usize, Option<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn check(original: &[u8], reading: Reading, wanted: &[u8]) {
         let view = View::new(original, reading, |id| id == b"jwt");
@@ -340,6 +382,29 @@ mod tests {
         check(b"g\0h\0p\0_\0a\0\x1b\0[\x000\0m\0b\0", Reading::Plain, b"ghp_ab");
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn looking_only_at_special_places_shows_the_same_as_looking_at_every_byte(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "a", "\x1b", "[", "31m", "(B", "[REDACTED:", "jwt:", "nope:", "0a1b2c", "]", "\\", "u00", "\\u00", "5f", "1b", "e9", "é", "\0",
+            ]), 0..24),
+        ) {
+            let text = parts.concat();
+            let original = text.as_bytes();
+            for reading in [Reading::Plain, Reading::Unescaped] {
+                let special = |byte: &u8| matches!(byte, 0x1b | b'[') || (*byte == b'\\' && reading == Reading::Unescaped);
+                let every = View::narrow_at(original, |id| id == b"jwt", |from| {
+                    original.get(from..)?.iter().position(special).map(|step| from + step)
+                });
+                let fast = View::narrow(original, reading, |id| id == b"jwt");
+                prop_assert_eq!(format!("{fast:?}"), format!("{every:?}"));
+                prop_assert!(fast.decoded || fast.bytes == View::narrow(original, Reading::Plain, |id| id == b"jwt").bytes);
+            }
+        }
+    }
+
     #[test]
     fn offsets_lead_back_to_the_original() {
         let original = b"ab\x1b[1mcd[REDACTED:jwt:0a1b2c]ef";
@@ -349,6 +414,18 @@ mod tests {
         assert_eq!(view.original(4, 5), Some((8, 29)));
         assert_eq!(view.original(5, 7), Some((29, 31)));
         assert_eq!(view.original(0, 0), None);
+        assert!(view.gap_before(2) && !view.gap_before(3) && !view.gap_before(1));
+        // The same in UTF-16, with half a character at the end.
+        let wide: Vec<u8> = original
+            .iter()
+            .flat_map(|byte| [*byte, 0])
+            .chain([b'g'])
+            .collect();
+        let view = View::new(&wide, Reading::Plain, |id| id == b"jwt");
+        assert_eq!(view.bytes.as_ref(), b"abcd\0ef\xff");
+        assert_eq!(view.original(1, 3), Some((2, 14)));
+        assert_eq!(view.original(4, 5), Some((16, 58)));
+        assert_eq!(view.original(5, 8), Some((58, 63)));
         assert!(view.gap_before(2) && !view.gap_before(3) && !view.gap_before(1));
     }
 }
