@@ -177,6 +177,26 @@ proptest! {
     }
 
     #[test]
+    fn keys_are_reported_in_the_order_in_which_automata_report_them(
+        parts in prop::collection::vec(piece(), 0..40),
+        before in 32_600_usize..32_800,
+    ) {
+        for text in [parts.concat(), format!("{}{}", " ".repeat(before), parts.concat())] {
+            let (mut found, mut all) = (Vec::new(), Vec::new());
+            anchors::ANCHORS.walk(text.as_bytes(), |hit| found.push(hit));
+            exact::walk(text.as_bytes(), |hit| all.push(hit));
+            // A short key is left out where no rule accepts what stands beside it.
+            all.retain(|hit| hit.end - hit.start >= 4 || found.contains(hit));
+            for shape in [true, false] {
+                let of = |hits: &[anchors::Hit]| -> Vec<_> {
+                    hits.iter().copied().filter(|hit| matches!(hit.row, anchors::Row::Shape(_)) == shape).collect()
+                };
+                prop_assert_eq!(of(&found), of(&all), "{:?}", parts);
+            }
+        }
+    }
+
+    #[test]
     fn a_record_that_is_called_clean_is_one_that_the_walk_leaves_alone(
         output in prop::collection::vec(piece(), 0..3),
         key in prop_oneof![piece(), Just("id".to_owned()), Just("name".to_owned()), Just("value".to_owned())],
