@@ -341,6 +341,18 @@ fn append() {
         &format!("{:.1} µs", each(wall)),
         "50 registered values",
     );
+    let clock = Clock::start();
+    let mut chain = Chain::genesis(&run_id());
+    for event in &events {
+        chain = std::hint::black_box(event.to_line(chain).unwrap()).1;
+    }
+    let (cpu, wall) = clock.read();
+    row(
+        "  of which encoding and chain",
+        &format!("{:.1} µs", each(cpu)),
+        &format!("{:.1} µs", each(wall)),
+        "the rest is the fold and one write",
+    );
 }
 
 fn checkpoint() {
