@@ -385,6 +385,10 @@ impl Check<'_> {
                 self.behind()?;
             }
         }
+        if self.report.verified == 0 && !self.report.salvageable {
+            let why = "the log holds no event: there is nothing to show or to go on with".to_owned();
+            self.report.find(Finding::Stuck { why });
+        }
         if let Some(state) = &self.state {
             self.report.status = (self.report.verified > 0).then_some(state.status);
             self.report.finished = state.finished;

@@ -126,6 +126,14 @@ impl Store {
         Ok(Self::read(root)?.on(disk))
     }
 
+    /// As [`Store::read`], on another disk than the machine's.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_on(disk: Arc<dyn Disk>, root: &Path) -> Result<Self, StoreError> {
+        Ok(Self::read(root)?.on(disk))
+    }
+
     fn on(self, disk: Arc<dyn Disk>) -> Self {
         let artifacts = Artifacts::new(self.root.join("artifacts"), Arc::clone(&disk));
         Self {
