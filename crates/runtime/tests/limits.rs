@@ -109,7 +109,7 @@ impl World for Impatient {
 
 fn run_impatiently(rig: &Rig, cassette: &str) -> Ending {
     let model = ScriptedModel::parse("cassette.jsonl", cassette).unwrap();
-    let around = rig.around(Impatient(FixedWorld::new(START)));
+    let around = rig.around(&rig.disk, Box::new(Impatient(FixedWorld::new(START))));
     let session = Session::start(around, &rig.run, &rig.config, model.info()).unwrap();
     block_on(rig.drive(session, &model)).unwrap()
 }

@@ -174,21 +174,28 @@ impl Rig {
         fs::read_to_string(self.workspace().join(name)).ok()
     }
 
-    pub(crate) fn around(&self, world: impl World + 'static) -> Surroundings<'_> {
-        let redactor = Redactor::new(self.store.redaction_key().clone(), &[self.store.registered_key()]);
+    /// What a session needs, on any disk and in any world.
+    pub(crate) fn around<'a>(&'a self, disk: &'a dyn Disk, world: Box<dyn World>) -> Surroundings<'a> {
         Surroundings {
             store: &self.store,
-            disk: &self.disk,
-            redactor,
-            world: Box::new(world),
+            disk,
+            redactor: Redactor::new(self.store.redaction_key().clone(), &[self.store.registered_key()]),
+            world,
             sinks: vec![Box::new(self.seen.clone())],
             live: Box::new(NoLiveSpans),
         }
     }
 
     pub(crate) fn start(&self, model: &ScriptedModel) -> Result<Session, StartError> {
-        let around = self.around(FixedWorld::new(START));
+        let around = self.around(&self.disk, Box::new(FixedWorld::new(START)));
         Session::start(around, &self.run, &self.config, model.info())
+    }
+
+    /// Puts the store on another disk.
+    pub(crate) fn put_store_on(&mut self, disk: Arc<dyn Disk>) {
+        let root = self.dir.path().join("store");
+        fs::remove_dir_all(&root).unwrap();
+        self.store = Store::open_on(disk, &root, || [7; 32]).unwrap();
     }
 
     /// Goes on with the run a day later; the model goes on in its cassette.
@@ -207,7 +214,7 @@ impl Rig {
         let model = ScriptedModel::parse("cassette.jsonl", cassette)
             .unwrap()
             .after(outline.replies);
-        let around = self.around(FixedWorld::new(now));
+        let around = self.around(&self.disk, Box::new(FixedWorld::new(now)));
         let session = Session::resume(around, self.run_dir(), &self.config, changes, &model)?;
         Ok(block_on(self.drive(session, &model))?)
     }
