@@ -20,7 +20,7 @@ use tracegate_core::{
     state::RunState,
     stop::Status,
 };
-use tracegate_store::{LogReader, Store, Tail};
+use tracegate_store::{LogReader, Store, Tail, Verdict, fsck};
 
 /// A workspace whose commands count how often they ran, and a script that reads, writes, runs and is refused.
 struct Stage {
@@ -405,5 +405,115 @@ fn a_question_is_answered_from_another_process_and_the_trace_goes_on() {
         told.iter()
             .any(|text| text.contains("the workspace changed: new.txt")),
         "{told:?}"
+    );
+}
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}
+
+/// How many effects the loop below has, and how many random courses it takes.
+const EFFECTS: usize = 40;
+const SEEDS: u64 = 5;
+
+/// A script of [`EFFECTS`] commands, two a step, each of which counts in a file of its own.
+fn effects(stage: &Stage) {
+    fs::write(stage.path("workspace/count.sh"), "echo ran >> counts/$1.log\n").unwrap();
+    fs::create_dir(stage.path("workspace/counts")).unwrap();
+    fs::write(stage.path("workspace/.gitignore"), "counts/\n").unwrap();
+    let policy = POLICY.replace("sh count.sh", "sh count.sh **");
+    fs::write(stage.path("policy.toml"), policy).unwrap();
+    let call =
+        |number: usize| json!({ "name": "shell", "input": { "command": format!("sh count.sh {number}") } });
+    let mut replies: Vec<String> = (0..EFFECTS / 2)
+        .map(|step| json!({ "reply": { "text": "on", "tool_calls": [call(2 * step + 1), call(2 * step + 2)] } }))
+        .map(|reply| reply.to_string())
+        .collect();
+    replies.push(json!({ "reply": { "text": "done" } }).to_string());
+    fs::write(stage.path("script.jsonl"), replies.join("\n")).unwrap();
+}
+
+#[test]
+fn a_run_killed_at_random_until_it_ends_does_every_effect_once_or_says_that_it_does_not_know() {
+    let (mut kills, mut unknown, mut ended) = (0, 0, 0);
+    for seed in 1..=SEEDS {
+        let stage = Stage::set();
+        effects(&stage);
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut first = true;
+        loop {
+            let more = 6 + usize::try_from(dice.below(110)).unwrap();
+            let at = if first {
+                more
+            } else {
+                stage.events().1.len() + more
+            };
+            let mut child = if std::mem::take(&mut first) {
+                stage.start(Some(at))
+            } else {
+                let mut command = clean("tracegate");
+                command
+                    .args(["resume", "@last", "--quiet", "--json", "--store"])
+                    .arg(stage.path("store"))
+                    .env("TRACEGATE_PAUSE_AT", at.to_string())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null());
+                command.spawn().unwrap()
+            };
+            let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+            let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
+            if !status.stopped() {
+                assert_eq!(status.exit_status(), Some(0), "seed {seed}, after {kills} kills");
+                break;
+            }
+            kill_process(pid, Signal::KILL).unwrap();
+            child.wait().unwrap();
+            kills += 1;
+        }
+        let store = Store::read(&stage.path("store")).unwrap();
+        let run = store.runs().unwrap().remove(0);
+        let report = fsck(&store, &run).unwrap();
+        assert_eq!(
+            (report.verdict, report.findings),
+            (Verdict::Whole, Vec::new()),
+            "seed {seed}"
+        );
+        let (_, events) = stage.events();
+        let state = RunState::fold(&events).unwrap();
+        assert_eq!(
+            (state.finished, state.actions),
+            (true, EFFECTS as u64),
+            "seed {seed}"
+        );
+        for number in 1..=EFFECTS {
+            let settled: Vec<Outcome> = events
+                .iter()
+                .filter(|event| event.action.is_some_and(|action| action.0 == number as u64))
+                .filter_map(|event| Observation::of(&event.fact)?.outcome)
+                .collect();
+            let done = fs::read_to_string(stage.path(&format!("workspace/counts/{number}.log")));
+            let done = done.unwrap_or_default().lines().count();
+            match settled.as_slice() {
+                [Outcome::Ok] => assert_eq!(done, 1, "seed {seed}, action {number}"),
+                [Outcome::Unknown] => {
+                    assert!(done <= 1, "seed {seed}, action {number} was done {done} times");
+                    unknown += 1;
+                }
+                other => panic!("seed {seed}, action {number}: {other:?}"),
+            }
+        }
+        ended += 1;
+    }
+    println!(
+        "kill loops: {ended} of {SEEDS} runs of {EFFECTS} effects ended after {kills} kills; {} effects done once, {unknown} unknown",
+        EFFECTS as u64 * SEEDS - unknown
     );
 }

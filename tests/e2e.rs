@@ -19,6 +19,8 @@ mod endings;
 mod evals;
 mod fara;
 mod files;
+mod fsck;
+mod full_disk;
 mod input;
 mod links;
 mod naming;
