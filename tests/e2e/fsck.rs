@@ -85,8 +85,8 @@ fn what_is_wrong_beside_the_log_is_named() {
             .store
             .root()
             .join("artifacts/b3")
-            .join(&hex[..2])
-            .join(&hex[2..]);
+            .join(hex.get(..2).unwrap())
+            .join(hex.get(2..).unwrap());
         fs::remove_file(path).unwrap();
     };
     type Harm<'a> = &'a dyn Fn(&Record);

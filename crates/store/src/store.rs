@@ -102,7 +102,7 @@ impl Store {
         let write = |path: &Path, error| StoreError::write(path, error);
         let runs = root.join("runs");
         let above = root.parent().unwrap_or(root);
-        fs::create_dir_all(above).map_err(|error| write(above, error))?;
+        fs::create_dir_all(above).map_err(|error| write(root, error))?;
         for dir in [root, &runs] {
             disk.make_dir(dir).map_err(|error| write(dir, error))?;
         }
@@ -115,13 +115,16 @@ impl Store {
         let id: String = hex(&random()).chars().take(32).collect();
         create_once(&host, 0o644, id.as_bytes()).map_err(|error| write(&host, error))?;
         // Whoever made the directories may have died before they were durable.
-        for dir in [root, above] {
-            let dir = if dir.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                dir
-            };
-            disk.sync(dir).map_err(|error| write(dir, error))?;
+        disk.sync(root).map_err(|error| write(root, error))?;
+        let above = if above.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            above
+        };
+        match disk.sync(above) {
+            // A directory that we may enter but not read cannot be synced by us; the store in it can be used all the same.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            done => done.map_err(|error| write(root, error))?,
         }
         Ok(Self::read(root)?.on(disk))
     }
