@@ -341,7 +341,7 @@ fn after_a_flip_a_salvage_keeps_every_other_record() {
 
 #[test]
 fn whatever_happens_to_lines_a_salvage_keeps_every_one_that_is_still_there() {
-    let log = Recorded::new(2);
+    let log = Recorded::new(1);
     let lines = log.ends.len();
     let join = |lines: &[&[u8]]| lines.concat();
     let none = BTreeSet::new();
@@ -396,6 +396,13 @@ fn whatever_happens_to_lines_a_salvage_keeps_every_one_that_is_still_there() {
                 let mut two = all.clone();
                 two.drain(index..index + 2);
                 run("two removed", join(&two), &BTreeSet::from([index, index + 1]));
+                // Each is whole to look at; that the second one was changed shows only in the chain value of the first.
+                let changed = |line: &[u8]| [b"{\"v\":3", &line[6..]].concat();
+                let (one, other) = (changed(all[index]), changed(all[index + 1]));
+                let mut both = all.clone();
+                both[index] = &one;
+                both[index + 1] = &other;
+                run("two changed", join(&both), &BTreeSet::from([index, index + 1]));
                 let mut garbled = all.clone();
                 garbled[index] = b"{\n";
                 garbled[index + 1] = b"}\n";
