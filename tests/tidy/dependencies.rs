@@ -51,6 +51,7 @@ const PURE: &[(&str, &[&str])] = &[
             "aho-corasick",
             "blake3",
             "jiff",
+            "memchr",
             "regex",
             "serde",
             "serde_json",
