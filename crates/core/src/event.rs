@@ -122,7 +122,10 @@ impl Event {
     /// # Errors
     /// When the data cannot be written as JSON.
     pub fn to_line(&self, before: Chain) -> Result<(String, Chain), serde_json::Error> {
-        let mut text = serde_json::to_string(self)?;
+        // Most records fit: growing from nothing would copy each of them some times.
+        let mut bytes = Vec::with_capacity(2048);
+        serde_json::to_writer(&mut bytes, self)?;
+        let mut text = String::from_utf8(bytes).map_err(serde::ser::Error::custom)?;
         // The closing brace goes: the chain value is the last member, over everything before it.
         text.pop();
         let chain = before.next(text.as_bytes());
