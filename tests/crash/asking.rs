@@ -79,14 +79,12 @@ fn carry(stage: &Stage, at: Option<usize>) {
         let mut child = command.spawn().unwrap();
         let pid = Pid::from_child(&child);
         let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap().unwrap();
-        let code = if status.stopped() {
+        if status.stopped() {
             kill_process(pid, Signal::KILL).unwrap();
-            child.wait().unwrap();
-            None
-        } else {
-            status.exit_status()
-        };
-        words = next(stage, code);
+        }
+        // One that was not stopped is gone already, and its status with it.
+        child.wait().ok();
+        words = next(stage, status.exit_status());
     }
 }
 

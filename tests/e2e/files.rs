@@ -102,9 +102,14 @@ fn a_store_keeps_itself_out_of_git() {
 #[test]
 fn an_observation_names_the_commit_that_is_checked_out() {
     let place = Place::new();
-    let commit = &Digest::of(b"commit").to_string()[3..43];
+    let commit: String = Digest::of(b"commit")
+        .to_string()
+        .chars()
+        .skip(3)
+        .take(40)
+        .collect();
     place.file(".git/HEAD", "ref: refs/heads/main\n");
-    place.file(".git/refs/heads/main", &format!("{commit}\n"));
+    place.file(".git/refs/heads/main", format!("{commit}\n"));
     let (_, record) = place.recorded(QUESTION, &[answers("milk")], &[], 0);
     let states: Vec<_> = record
         .events
@@ -113,7 +118,7 @@ fn an_observation_names_the_commit_that_is_checked_out() {
         .collect();
     assert!(!states.is_empty());
     for state in states {
-        assert_eq!(state.head.as_deref(), Some(commit));
+        assert_eq!(state.head.as_deref(), Some(commit.as_str()));
     }
 }
 
