@@ -5,6 +5,7 @@
 )]
 #![allow(
     clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
     clippy::indexing_slicing,
     clippy::panic,
     reason = "a test stops at the first surprise"
@@ -260,7 +261,7 @@ fn check(log: &Recorded, harmed: &[u8], lost: &BTreeSet<usize>, hold: Option<usi
     // Before the first gap every byte is the same.
     let first = gaps
         .first()
-        .map_or(log.ends.len(), |(from, _)| from.0 as usize - 1);
+        .map_or(log.ends.len(), |(from, _)| usize::try_from(from.0).unwrap() - 1);
     let before = &log.bytes[..log.start(first)];
     assert_eq!(&text[..before.len()], before, "{what}");
     let numbers: Vec<u64> = gaps.iter().flat_map(|(from, to)| from.0..=to.0).collect();
