@@ -8,6 +8,7 @@ use crate::{
     policy::{self, Loaded},
     print,
     progress::Progress,
+    typed,
 };
 use std::path::PathBuf;
 use tracegate::{
@@ -169,13 +170,12 @@ fn settings(how: &How) -> Settings {
 }
 
 /// Reads a cassette.
-#[expect(clippy::disallowed_methods, reason = "cassettes are read here")]
 pub(crate) fn read_script(
     environment: &Environment,
     file: &std::path::Path,
 ) -> Result<ScriptedModel, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(environment.dir.join(file)).map_err(|error| {
+    let text = typed::read_text(&environment.dir.join(file)).map_err(|error| {
         Failure::usage(format!("cannot read script `{name}`: {error}"))
             .help("name a cassette with --script FILE")
     })?;

@@ -15,6 +15,7 @@ mod runs;
 mod signals;
 mod spans;
 mod terminal;
+mod typed;
 
 use std::process::ExitCode;
 use tracegate_core::stop::Exit;

@@ -1,7 +1,6 @@
 //! Policy files as typed, or the built-in one; a typed file is the user's layer.
-#![expect(clippy::disallowed_methods, reason = "policy files are read here")]
 
-use crate::failure::Failure;
+use crate::{failure::Failure, typed};
 use std::path::{Path, PathBuf};
 use tracegate_core::{
     fact::{gate::PolicyGranted, run::PolicyRef},
@@ -44,7 +43,7 @@ pub(crate) fn load(
     let (mut sources, mut paths) = (Vec::new(), Vec::new());
     for file in files {
         let name = name_of(file, dir, workspace);
-        let bytes = std::fs::read(dir.join(file)).map_err(|error| {
+        let bytes = typed::read(&dir.join(file)).map_err(|error| {
             Failure::usage(format!("cannot read policy `{name}`: {error}"))
                 .help("nothing was run; name a policy file with --policy FILE")
         })?;

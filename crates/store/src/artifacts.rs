@@ -1,10 +1,12 @@
 //! Content-addressed bytes, shared by all runs of a store: written before the event that names them, verified on read.
-#![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
-use crate::disk::{Disk, Keep, replace};
+use crate::{
+    disk::{Disk, Keep, replace},
+    files::open,
+};
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs,
     io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -144,7 +146,7 @@ impl Artifacts {
     pub fn get(&self, reference: &ArtifactRef) -> Result<Vec<u8>, ArtifactError> {
         let digest = reference.digest;
         let mut bytes = Vec::new();
-        let file = File::open(self.path(digest)).map_err(|error| unopened(digest, error))?;
+        let file = open(&self.path(digest)).map_err(|error| unopened(digest, error))?;
         // One byte more than the reference says is enough to see that it is not the same.
         let limit = reference.bytes.saturating_add(1);
         file.take(limit)
@@ -161,7 +163,7 @@ impl Artifacts {
     /// # Errors
     /// As [`Artifacts::get`].
     pub fn verify(&self, digest: Digest, bytes: u64) -> Result<(), ArtifactError> {
-        let mut file = File::open(self.path(digest)).map_err(|error| unopened(digest, error))?;
+        let mut file = open(&self.path(digest)).map_err(|error| unopened(digest, error))?;
         let (mut hash, mut length) = (Digester::default(), 0);
         let mut buffer = vec![0; 1 << 16];
         loop {

@@ -169,11 +169,11 @@ impl RunDir {
     /// # Errors
     /// When it cannot be read or says something else.
     pub fn read_json<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, StoreError> {
-        match fs::read(path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
+        match read_small(path) {
+            Ok(Some(bytes)) => serde_json::from_slice(&bytes)
                 .map(Some)
                 .map_err(|error| StoreError::read(path, io::Error::new(io::ErrorKind::InvalidData, error))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Ok(None) => Ok(None),
             Err(error) => Err(StoreError::read(path, error)),
         }
     }
@@ -181,7 +181,7 @@ impl RunDir {
     /// Returns the synced head that `status.json` remembers; none if that file is missing or unreadable.
     #[must_use]
     pub fn head(&self) -> Option<Head> {
-        Head::of_status(&fs::read(self.status()).ok()?)
+        Head::of_status(&read_small(&self.status()).ok()??)
     }
 }
 
@@ -191,10 +191,12 @@ fn pretty<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The most bytes of a small file: that of a workspace's files grows with these.
+const MOST: u64 = 256 << 20;
+
 /// Reads a file that is small unless something is wrong with it; none if it does not exist.
 pub(crate) fn read_small(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    const MOST: u64 = 8 << 20;
-    let file = match File::open(path) {
+    let file = match open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
@@ -208,7 +210,13 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Opens a file for reading.
+/// Opens a file for reading, if it is one: a pipe would be waited for, a device read for ever.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    File::open(path)
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is not a regular file",
+    ))
 }

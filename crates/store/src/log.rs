@@ -4,7 +4,7 @@
 use crate::{
     artifacts::Artifacts,
     disk::{Disk, LogFile},
-    files::Head,
+    files::{Head, open},
     layout::RunDir,
     lines::next_line,
     lock::{LockError, RunLock},
@@ -113,7 +113,7 @@ impl LogReader {
     /// When the file cannot be opened.
     pub fn open(run: &RunDir) -> Result<Self, LogError> {
         let path = run.events();
-        let file = File::open(&path).map_err(|error| LogError::Io {
+        let file = open(&path).map_err(|error| LogError::Io {
             doing: "open",
             path: path.clone(),
             error,

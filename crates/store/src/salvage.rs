@@ -3,7 +3,7 @@
 
 use crate::{
     disk::LogFile,
-    files::Head,
+    files::{Head, open, read_small},
     layout::RunDir,
     lock::RunLock,
     log::{LogError, LogReader, Tail},
@@ -127,7 +127,7 @@ const LISTED: usize = 64;
 /// Opens the log of `run` for reading past damage.
 pub(crate) fn open_scan(run: &RunDir) -> Result<Scan<'_, BufReader<File>>, LogError> {
     let path = run.events();
-    let file = File::open(&path).map_err(|error| LogError::Io {
+    let file = open(&path).map_err(|error| LogError::Io {
         doing: "open",
         path,
         error,
@@ -367,7 +367,7 @@ fn name(path: &Path) -> String {
 
 /// Writes the new head into `status.json`; where that cannot be read it is made again from the log.
 fn remember(run: &RunDir, redactor: &Redactor, head: Head) -> Result<(), Box<dyn std::error::Error>> {
-    let read = fs::read(run.status()).ok();
+    let read = read_small(&run.status()).ok().flatten();
     let read = read.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let mut status = match read.filter(Value::is_object) {
         Some(status) => status,

@@ -4,6 +4,7 @@
 use crate::{
     artifacts::Artifacts,
     disk::{Disk, RealDisk, create},
+    files::read_small,
     layout::RunDir,
 };
 use std::{
@@ -153,7 +154,11 @@ impl Store {
     pub fn read(root: &Path) -> Result<Self, StoreError> {
         let text = |name: &str| {
             let path = root.join(name);
-            fs::read_to_string(&path).map_err(|error| StoreError::read(&path, error))
+            let read = read_small(&path).and_then(|bytes| {
+                let bytes = bytes.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+                String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+            });
+            read.map_err(|error| StoreError::read(&path, error))
         };
         let key_text = text("redaction.key")?.trim().to_owned();
         let key = unhex(&key_text).ok_or_else(|| {

@@ -8,7 +8,6 @@
     clippy::wildcard_enum_match_arm,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::wildcard_enum_match_arm,
     reason = "a test stops at the first surprise, and picks the findings that it is about"
 )]
 
