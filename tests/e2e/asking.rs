@@ -126,7 +126,7 @@ fn a_permission_is_given_from_another_directory_by_whoever_answers() {
     let next = suspended.stdout.lines().last().unwrap();
     assert!(
         next.starts_with("answer it: tracegate answer run_")
-            && next.ends_with("--allow --question q1 (or --deny)"),
+            && next.ends_with("--allow --question q1  # or --deny"),
         "{next}"
     );
     assert!(
@@ -154,6 +154,12 @@ fn a_permission_is_given_from_another_directory_by_whoever_answers() {
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(place.read("a.txt"), "new\n");
     assert!(!place.workspace().join("b.txt").exists());
+    // What was done only after later actions had been asked for has changed something all the same.
+    let shown = place
+        .tracegate(&["show", "@last", "--view", "steps", "--json"])
+        .json();
+    let changed = |index: usize| shown["steps"][index]["changedAnything"].clone();
+    assert_eq!((changed(0), changed(1)), (json!(true), json!(false)), "{shown}");
 }
 
 #[test]

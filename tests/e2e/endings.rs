@@ -30,7 +30,9 @@ fn check(goal: &str, replies: &[Value], more: &[&str], stop: StopReason, evidenc
     let run = record.dir.id().as_str();
     let next = match stop {
         StopReason::Completed => format!("what happened: tracegate show {run}"),
-        StopReason::WaitingForUser => format!("answer it: tracegate answer {run} \"…\""),
+        StopReason::WaitingForUser => {
+            format!("answer it: tracegate answer {run} -  # then type it, and end with ctrl-d")
+        }
         StopReason::MaxSteps => format!("go on: tracegate resume {run} --max-steps N"),
         StopReason::ValidationFailed
         | StopReason::ToolError

@@ -1,7 +1,7 @@
 //! What the user is told when a command cannot be done: what, where and why, then which command comes next, then an exit code.
 
 use crate::{environment::Environment, print};
-use std::fmt::Display;
+use std::{fmt::Display, path::Path};
 use tracegate::{recorder::RecorderError, session::StartError};
 use tracegate_core::stop::Exit;
 use tracegate_store::{LogError, StoreError};
@@ -69,8 +69,11 @@ impl From<StoreError> for Failure {
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
         match error {
-            LogError::Damaged { .. } => Self::new(Exit::Integrity, error)
-                .help("tracegate fsck RUN says what is wrong and keeps what is good; tracegate show RUN prints what comes before the damage"),
+            LogError::Damaged { ref path, .. } => {
+                let run = path.parent().and_then(Path::file_name).unwrap_or_default();
+                let help = format!("tracegate fsck {}", run.to_string_lossy());
+                Self::new(Exit::Integrity, error).help(help)
+            }
             LogError::Newer { .. } => {
                 Self::new(Exit::Integrity, error).help("use the version of tracegate that wrote it")
             }

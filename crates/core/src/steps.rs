@@ -299,8 +299,17 @@ impl Steps {
             Placed::After { late, .. } => !late,
             Placed::Action(_) | Placed::Early(_) | Placed::Elsewhere => false,
         };
+        let done = !matches!(seen.outcome, Some(Outcome::Refused | Outcome::NotRun));
+        if let Placed::After { at, late: true } = placed
+            && done
+            && let Some(step) = self.steps.get_mut(at)
+            && step.after.len() == step.late.len()
+        {
+            // Nothing was seen of it before a later action was asked for, as when it waited for an answer: no two looks lie
+            // around it alone.
+            step.workspace_after = None;
+        }
         if let Some(last) = self.steps.last_mut() {
-            let done = !matches!(seen.outcome, Some(Outcome::Refused | Outcome::NotRun));
             if own && !done && digest.is_none() {
                 // Nothing was done: what was known before holds on.
                 last.workspace_after = last.workspace_before;

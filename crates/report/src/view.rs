@@ -149,6 +149,19 @@ pub enum Problem {
     },
 }
 
+impl Problem {
+    /// Returns the first event behind a gap.
+    const fn gap_ends(&self) -> Option<Seq> {
+        match self {
+            Self::Gap { before, .. } => Some(*before),
+            Self::UnknownAction { .. }
+            | Self::NoAction { .. }
+            | Self::RepeatedAction { .. }
+            | Self::StartedTwice { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -353,6 +366,10 @@ impl RunView {
                 })
             })
             .collect();
+        // What was tested before events were lost may have been changed among them.
+        let found = self.problems.iter().filter_map(Problem::gap_ends);
+        let ends = found.max().unwrap_or(Seq(0));
+        runs.retain(|run| run.seq >= ends);
         // Actions are in the order in which they were asked for; results may come in another.
         runs.sort_by_key(|run| run.seq);
         runs

@@ -365,23 +365,28 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Writes the new head into `status.json`; where that cannot be read it is made again from the log.
+/// Writes the new head into `status.json`, and what the new log says of the run.
 fn remember(run: &RunDir, redactor: &Redactor, head: Head) -> Result<(), Box<dyn std::error::Error>> {
     let read = read_small(&run.status()).ok().flatten();
     let read = read.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-    let mut status = match read.filter(Value::is_object) {
-        Some(status) => status,
-        None => {
-            let mut state = RunState::default();
-            let mut reader = LogReader::open(run)?;
-            while let Some(event) = reader.next_event()? {
-                state.apply(&event)?;
-            }
-            json!({ "runId": run.id(), "status": state.status, "stopReason": state.stop_reason, "steps": state.step })
+    let mut status = read.filter(Value::is_object).unwrap_or_else(|| json!({}));
+    let mut state = RunState::default();
+    let mut reader = LogReader::open(run)?;
+    while let Some(event) = reader.next_event()? {
+        // A record that breaks a rule is the check's to name; what comes before it counts.
+        if state.apply(&event).is_err() {
+            break;
         }
-    };
+    }
     if let Some(members) = status.as_object_mut() {
-        members.insert("head".to_owned(), json!(head));
+        let said = [
+            ("runId", json!(run.id())),
+            ("status", json!(state.status)),
+            ("stopReason", json!(state.stop_reason)),
+            ("steps", json!(state.step)),
+            ("head", json!(head)),
+        ];
+        members.extend(said.map(|(name, value)| (name.to_owned(), value)));
     }
     run.replace_json(&run.status(), &redactor.scrub_json(status))?;
     Ok(())

@@ -297,7 +297,9 @@ fn answer_with(dir: &RunDir, open: &[OpenQuestion], question: QuestionId, names:
         String::new()
     };
     match kind {
-        Some(QuestionKind::Permission) => format!("tracegate answer {run} --allow{name}{names} (or --deny)"),
-        Some(QuestionKind::Text) | None => format!("tracegate answer {run} \"…\"{name}{names}"),
+        Some(QuestionKind::Permission) => format!("tracegate answer {run} --allow{name}{names}  # or --deny"),
+        Some(QuestionKind::Text) | None => {
+            format!("tracegate answer {run} -{name}{names}  # then type it, and end with ctrl-d")
+        }
     }
 }

@@ -316,9 +316,9 @@ impl Draft {
         }
         if self.effects {
             // What the tool itself found stands, also where the actions of one reply cannot be told apart by looks at the workspace.
-            summary.changed_anything = summary
-                .changed_anything
-                .or((summary.changed_total > 0).then_some(true));
+            if summary.changed_total > 0 {
+                summary.changed_anything = Some(true);
+            }
         } else if summary.workspace_before.is_none() {
             // The list says what changed since somebody looked, which was before an earlier action.
             summary.changed = Vec::new();

@@ -268,7 +268,7 @@ fn claimed_while_red(view: &RunView, kind: Kind, language: Language) -> Option<F
         .validations
         .iter()
         .rev()
-        .find(|review| review.ruling == ValidationRuling::Fail);
+        .find(|review| review.ruling != ValidationRuling::Complete);
     let (sentence, change) = match caught {
         Some(_) if view.settings.push_back == 0 => (
             language
