@@ -44,6 +44,9 @@ pub(crate) fn locate(
     store: &Path,
     name: &str,
 ) -> Result<(Store, RunDir), Failure> {
+    if name.is_empty() {
+        return Err(Failure::usage("the name of the run is empty").help("tracegate runs list"));
+    }
     if name.contains('/') {
         return by_path(environment, name);
     }

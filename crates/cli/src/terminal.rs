@@ -40,8 +40,10 @@ impl Person {
         let (sender, receiver) = oneshot::channel();
         // A thread that is waiting for a line cannot be stopped; it ends with the process.
         let reader = thread::Builder::new().name("terminal".to_owned()).spawn(move || {
-            let mut line = String::new();
-            let read = std::io::stdin().lock().read_line(&mut line);
+            let mut line = Vec::new();
+            let read = std::io::stdin().lock().read_until(b'\n', &mut line);
+            // What is no text is no answer either, and is asked for again.
+            let line = String::from_utf8(line).unwrap_or_default();
             // Nobody waits any more if the run was stopped meanwhile.
             drop(sender.send(matches!(read, Ok(1..)).then_some(line)));
         });
@@ -68,7 +70,7 @@ impl User for Person {
         Box::pin(async move {
             self.say(&format!("? {question}"));
             loop {
-                self.say("  y allows it, n refuses it:");
+                self.say("  y allows it, n refuses it, or end with ctrl-d to answer later:");
                 let line = Self::line().await?;
                 let answer = match line.to_lowercase().as_str() {
                     "y" | "yes" | "allow" => Some(Permission::Allow),

@@ -429,6 +429,8 @@ impl RunState {
                 self.status = data.status;
                 self.stop_reason = Some(data.stop_reason);
                 self.finished = true;
+                // Whoever stopped the run instead of answering has taken the question back: its action has its result.
+                self.open_questions.clear();
             }
             Fact::AgentStepStarted(_) => {
                 self.step = event.step.unwrap_or(self.step);

@@ -171,6 +171,10 @@ pub struct Steps {
     problems: Vec<StepProblem>,
     /// The workspace, if it was observed since the last action that may have changed it.
     workspace: Option<Digest>,
+    /// The workspace as it was observed last, whatever may have changed it since.
+    seen: Option<Digest>,
+    /// The action that began last, and the workspace then, unless somebody looked since.
+    begun: Option<(ActionId, Option<Digest>)>,
 }
 
 impl Steps {
@@ -227,13 +231,17 @@ impl Steps {
             (Fact::Subcall(_), Some(action)) => self.attach(seq, action, Part::Subcall),
             (Fact::Observation(seen), Some(action)) => {
                 let placed = self.attach(seq, action, Part::Observed);
-                self.look(seen, placed);
+                self.look(seen, Some(action), placed);
                 placed
+            }
+            (Fact::ToolExecuteStarted(_), Some(action)) => {
+                self.begun = Some((action, self.seen));
+                Placed::Elsewhere
             }
             (Fact::UserMessage(_), Some(action)) => self.attach(seq, action, Part::Observed),
             (Fact::Observation(seen), None) => {
                 self.before.push(seq);
-                self.look(seen, Placed::Elsewhere);
+                self.look(seen, None, Placed::Elsewhere);
                 Placed::Elsewhere
             }
             (Fact::UserMessage(message), None) if message.kind != MessageKind::Task => {
@@ -293,7 +301,9 @@ impl Steps {
     }
 
     /// Takes in what an observation says about the workspace, for the last action and for the next one.
-    fn look(&mut self, seen: &Observation, placed: Placed) {
+    fn look(&mut self, seen: &Observation, action: Option<ActionId>, placed: Placed) {
+        let begun = self.begun.take().filter(|(begun, _)| Some(*begun) == action);
+        let begun = begun.map(|(_, seen)| seen);
         let digest = seen.workspace.as_ref().map(|workspace| workspace.digest);
         let own = match placed {
             Placed::After { late, .. } => !late,
@@ -305,11 +315,16 @@ impl Steps {
             && let Some(step) = self.steps.get_mut(at)
             && step.after.len() == step.late.len()
         {
-            // Nothing was seen of it before a later action was asked for, as when it waited for an answer: no two looks lie
-            // around it alone.
-            step.workspace_after = None;
+            // Nothing was seen of it before a later action was asked for, as when it waited for an answer. Two looks lie around
+            // it alone only if nobody else looked since it began.
+            step.workspace_before = begun.unwrap_or(step.workspace_before);
+            step.workspace_after = digest.filter(|_| begun.is_some());
         }
         if let Some(last) = self.steps.last_mut() {
+            if let (true, Some(begun)) = (own && !self.late.is_empty(), begun) {
+                // Earlier actions were done after it was asked for.
+                last.workspace_before = begun;
+            }
             if own && !done && digest.is_none() {
                 // Nothing was done: what was known before holds on.
                 last.workspace_after = last.workspace_before;
@@ -321,6 +336,7 @@ impl Steps {
             }
         }
         self.workspace = digest.or(self.workspace);
+        self.seen = digest.or(self.seen);
     }
 }
 

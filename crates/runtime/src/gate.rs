@@ -273,11 +273,10 @@ impl Session {
             let question = self.recorder.redactor().scrub_text(question).into_inner();
             let asked = self.ask(id, QuestionKind::Permission, &question)?;
             let answer = user.permit(&question).await;
-            // Whoever goes away without a word has not said yes.
-            let answer = answer
-                .as_deref()
-                .and_then(Permission::parse)
-                .unwrap_or(Permission::Deny);
+            let Some(answer) = answer.as_deref().and_then(Permission::parse) else {
+                // Whoever goes away without a word has said neither yes nor no: the question stays open.
+                return Ok((decision, None));
+            };
             self.hear(asked, &question, answer.as_str())?;
             return Ok((decision.resolve(resolve(Some(answer))), Some("user".to_owned())));
         }

@@ -13,7 +13,7 @@ use tracegate_core::{
         Data as _, Fact,
         gate::{PolicyGranted, ValidationReviewFinished, ValidationRuling},
         model::{ModelCompleteFinished, ReplyKind},
-        run::{AgentStepFinished, AgentStepStarted, PolicyRef, RunStarted, SegmentStarted},
+        run::{AgentStepFinished, AgentStepStarted, PolicyRef, RunFinished, RunStarted, SegmentStarted},
         tool::ToolExecuteFinished,
         user::{MessageKind, QuestionKind, UserMessage, UserQuestion},
     },
@@ -304,6 +304,8 @@ impl Outline {
             });
         } else if let Some(message) = UserMessage::of(&event.fact) {
             self.open.retain(|open| Some(open.id) != message.question);
+        } else if RunFinished::of(&event.fact).is_some() {
+            self.open.clear();
         }
     }
 }

@@ -63,6 +63,9 @@ pub enum ResumeError {
         /// What is different.
         what: &'static str,
     },
+    /// `task.json` names no goal, or cannot be read.
+    #[error("`task.json` {0}")]
+    NoTask(String),
     /// The policy is another one than the run was started with.
     #[error("the policy has changed: its digest is `{is}`, the run was started with `{was}`")]
     PolicyChanged {
@@ -501,9 +504,13 @@ fn permit(
 
 /// Compares `task.json` with what the log says of the task: the log is the truth, and a person who edited the file meant something.
 fn changed_goal(past: &Past<'_>, dir: &RunDir, accept: bool) -> Result<Option<String>, ResumeError> {
-    let Some(written) = dir.read_json::<RunStarted>(&dir.task()).ok().flatten() else {
+    let read = dir.read_json::<RunStarted>(&dir.task());
+    let Some(written) = read.map_err(|error| ResumeError::NoTask(format!("is no task: {error}")))? else {
         return Ok(None);
     };
+    if written.goal.preview().trim().is_empty() {
+        return Err(ResumeError::NoTask("names no goal".to_owned()));
+    }
     let started = past.started()?;
     let same_setup = written.limits == started.limits
         && written.settings == started.settings

@@ -260,16 +260,19 @@ fn somebody_at_the_terminal_is_asked_in_place_and_the_log_says_the_same_as_if_th
 }
 
 #[test]
-fn somebody_who_goes_away_has_not_said_yes_and_gives_no_answer() {
+fn somebody_who_goes_away_has_said_neither_yes_nor_no_and_is_waited_for() {
     let mut rig = careful();
     rig.config.settings.on_ask = OnAsk::Terminal;
     rig.user = Some(Box::new(Says(None)));
-    let ending = rig.run(&[calls(&[write("a.txt")]), calls(&[ask("Which?")]), answer("Done.")].concat());
+    let ending = rig.run(&[calls(&[write("a.txt"), ask("Which?")]), answer("Done.")].concat());
     assert_eq!(
         ended(&ending),
-        (StopReason::WaitingForUser, "the run waits for an answer to q2")
+        (
+            StopReason::WaitingForUser,
+            "the run waits for an answer to q1 and q2"
+        )
     );
-    assert_eq!(outcomes(&rig.events()), [(1, Outcome::Refused)]);
+    assert_eq!(outcomes(&rig.events()), []);
 }
 
 #[test]
@@ -332,4 +335,38 @@ fn a_run_that_waits_costs_no_time_and_a_changed_policy_is_refused_before_the_ans
         StopReason::Completed
     );
     assert!(rig.state().elapsed_ms() < 2_000, "{}", rig.state().elapsed_ms());
+}
+
+/// Somebody at a terminal who stops the run instead of answering.
+#[derive(Debug)]
+struct Stops(std::sync::Arc<tokio::sync::Notify>);
+
+impl User for Stops {
+    fn ask<'a>(&'a self, _question: &'a str) -> Answering<'a> {
+        self.0.notify_one();
+        Box::pin(std::future::pending())
+    }
+
+    fn permit<'a>(&'a self, question: &'a str) -> Answering<'a> {
+        self.ask(question)
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_instead_of_answered_takes_its_question_back_and_can_go_on() {
+    for call in [ask("Which?"), write("a.txt")] {
+        let mut rig = careful();
+        rig.config.settings.on_ask = OnAsk::Terminal;
+        rig.user = Some(Box::new(Stops(rig.cancel.clone())));
+        let cassette = [calls(&[call]), answer("Done.")].concat();
+        assert_eq!(rig.run(&cassette).stop_reason, StopReason::Cancelled);
+        assert!(rig.state().open_questions.is_empty());
+        assert_eq!(outcomes(&rig.events()), [(1, Outcome::NotRun)]);
+        let refused = rig.resume(&cassette, &words(1, "this")).unwrap_err();
+        assert!(matches!(refused, ResumeError::NotOpen(_)), "{refused}");
+        assert_eq!(
+            rig.resume(&cassette, &Changes::default()).unwrap().stop_reason,
+            StopReason::Completed
+        );
+    }
 }

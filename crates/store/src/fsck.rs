@@ -100,6 +100,8 @@ pub enum Finding {
         /// What is wrong.
         why: String,
     },
+    /// The log holds no event and nothing else: its process died before the first one, or somebody emptied it.
+    Empty,
     /// The run cannot go on after what its log has lost.
     Stuck {
         /// Why not.
@@ -152,6 +154,7 @@ impl Finding {
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Damaged { .. }
+            | Self::Empty
             | Self::Missing { .. }
             | Self::Foreign { .. }
             | Self::OutOfOrder { .. }
@@ -201,6 +204,7 @@ impl fmt::Display for Finding {
             Self::OutOfOrder { seq, offset, why } => {
                 write!(f, "event {seq}, byte {offset}: breaks a rule: {why}")
             }
+            Self::Empty => f.write_str("the log holds no event: the run never began, or its log was emptied"),
             Self::Stuck { why } => write!(f, "note: {why}"),
             Self::Newer { seq, offset } => write!(
                 f,
@@ -374,6 +378,7 @@ impl Check<'_> {
             self.report.stale(&run.state(), why);
         }
         match reader.tail() {
+            Tail::Clean if self.report.verified == 0 => self.report.find(Finding::Empty),
             Tail::Clean => {}
             Tail::Unterminated => self.report.find(Finding::Unterminated {
                 offset: reader.offset(),
@@ -524,7 +529,10 @@ impl Check<'_> {
                 found.get("runId").and_then(Value::as_str) == Some(run.id().as_str())
                     && found.get("traceId").and_then(Value::as_str) == Some(&started.trace_id.to_string())
             };
-            if !agrees {
+            if !agrees && path == run.task() {
+                // Whoever edits it means something: `resume` says so and takes it only if that is accepted.
+                report.stale(&path, "is not what event 1 says; the log counts");
+            } else if !agrees {
                 report.file(&path, "is not what event 1 says; the log counts");
             }
         }

@@ -1,6 +1,7 @@
 //! One writer per run: an advisory lock that dies with its process.
 #![expect(clippy::disallowed_methods, reason = "this is the disk")]
 
+use crate::files::open;
 use rustix::fs::{FlockOperation, flock};
 use std::{
     fs::{File, OpenOptions},
@@ -77,7 +78,7 @@ impl RunLock {
     /// Tells whether some process holds the lock at `path`.
     #[must_use]
     pub fn is_held(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+        open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     ingredients, print, runs,
 };
 use serde_json::json;
-use tracegate_core::stop::Exit;
+use tracegate_core::stop::{Exit, Status};
 use tracegate_store::{Finding, Report, Salvage, SalvageError, Verdict, fsck as check, salvage};
 
 /// How many findings fit between the verdict and the next command.
@@ -103,7 +103,13 @@ fn render(report: &Report, salvage: Option<&Salvage>, run: &str) -> String {
     let stuck = |found: &Finding| matches!(found, Finding::Stuck { .. } | Finding::Newer { .. });
     lines.push(if report.salvageable {
         format!("next: tracegate fsck {run} --salvage")
-    } else if report.verdict == Verdict::Damaged || report.finished || report.findings.iter().any(stuck) {
+    } else if report.findings.contains(&Finding::Empty) {
+        "next: tracegate runs list".to_owned()
+    } else if report.verdict == Verdict::Damaged
+        || report.finished
+        || report.status == Some(Status::WaitingForUser)
+        || report.findings.iter().any(stuck)
+    {
         format!("next: tracegate show {run}")
     } else {
         format!("next: tracegate resume {run}")

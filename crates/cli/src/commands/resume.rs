@@ -262,7 +262,7 @@ fn refused(error: ResumeError, found: &Found, answer: Option<&(QuestionId, Said)
         ResumeError::PolicyChanged { .. } | ResumeError::TaskChanged { what: "goal" } => {
             Failure::usage(error).help(format!("{again} --accept-changes, if that is what you want"))
         }
-        ResumeError::TaskChanged { .. } => Failure::usage(error).help(format!(
+        ResumeError::TaskChanged { .. } | ResumeError::NoTask(_) => Failure::usage(error).help(format!(
             "restore `{}`; limits are changed by options of `tracegate resume`",
             found.dir.task().display()
         )),

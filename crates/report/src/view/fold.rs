@@ -119,6 +119,7 @@ impl Fold {
             Fact::RunFinished(end) => {
                 view.status = end.status;
                 view.stop = Some(end.stop_reason);
+                view.questions.clear();
                 view.finished = Some(FinishedView {
                     seq: event.seq,
                     claim: end.claim.clone(),
