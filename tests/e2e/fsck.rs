@@ -109,7 +109,7 @@ fn what_is_wrong_beside_the_log_is_named() {
     };
     let rows: [(Harm<'_>, i32, &str, &str); 8] = [
         (&lost, 24, "damaged: ", "is missing: its text cannot be shown"),
-        (&task, 24, "damaged: ", "task.json: is not what event 1 says"),
+        (&task, 0, "whole: ", "note: task.json: is not what event 1 says"),
         (&metadata, 24, "damaged: ", "metadata.json: cannot be read"),
         (&status, 24, "damaged: ", "status.json: cannot be read"),
         (&other, 24, "damaged: ", "status.json: is of another run"),

@@ -100,8 +100,6 @@ pub enum Finding {
         /// What is wrong.
         why: String,
     },
-    /// The log holds no event and nothing else: its process died before the first one, or somebody emptied it.
-    Empty,
     /// The run cannot go on after what its log has lost.
     Stuck {
         /// Why not.
@@ -154,7 +152,6 @@ impl Finding {
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Damaged { .. }
-            | Self::Empty
             | Self::Missing { .. }
             | Self::Foreign { .. }
             | Self::OutOfOrder { .. }
@@ -204,7 +201,6 @@ impl fmt::Display for Finding {
             Self::OutOfOrder { seq, offset, why } => {
                 write!(f, "event {seq}, byte {offset}: breaks a rule: {why}")
             }
-            Self::Empty => f.write_str("the log holds no event: the run never began, or its log was emptied"),
             Self::Stuck { why } => write!(f, "note: {why}"),
             Self::Newer { seq, offset } => write!(
                 f,
@@ -378,7 +374,6 @@ impl Check<'_> {
             self.report.stale(&run.state(), why);
         }
         match reader.tail() {
-            Tail::Clean if self.report.verified == 0 => self.report.find(Finding::Empty),
             Tail::Clean => {}
             Tail::Unterminated => self.report.find(Finding::Unterminated {
                 offset: reader.offset(),

@@ -103,8 +103,6 @@ fn render(report: &Report, salvage: Option<&Salvage>, run: &str) -> String {
     let stuck = |found: &Finding| matches!(found, Finding::Stuck { .. } | Finding::Newer { .. });
     lines.push(if report.salvageable {
         format!("next: tracegate fsck {run} --salvage")
-    } else if report.findings.contains(&Finding::Empty) {
-        "next: tracegate runs list".to_owned()
     } else if report.verdict == Verdict::Damaged
         || report.finished
         || report.status == Some(Status::WaitingForUser)

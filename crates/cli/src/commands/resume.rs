@@ -235,6 +235,9 @@ fn refused(error: ResumeError, found: &Found, answer: Option<&(QuestionId, Said)
     let asked = |id: QuestionId| found.outline.open.iter().find(|question| question.id == id);
     match error {
         ResumeError::Recorder(error) => error.into(),
+        ResumeError::Violation(_) => {
+            Failure::new(Exit::Integrity, error).help(format!("tracegate show {run}"))
+        }
         ResumeError::Over(_) | ResumeError::NotOpen(_) => {
             Failure::usage(error).help(format!("tracegate show {run}"))
         }
@@ -267,10 +270,9 @@ fn refused(error: ResumeError, found: &Found, answer: Option<&(QuestionId, Said)
             found.dir.task().display()
         )),
         ResumeError::Workspace(_) => Failure::usage(error),
-        ResumeError::NoBeginning
-        | ResumeError::Violation(_)
-        | ResumeError::Conversation(_)
-        | ResumeError::Reply(_) => Failure::new(Exit::Integrity, error).help(format!("tracegate fsck {run}")),
+        ResumeError::NoBeginning | ResumeError::Conversation(_) | ResumeError::Reply(_) => {
+            Failure::new(Exit::Integrity, error).help(format!("tracegate fsck {run}"))
+        }
     }
 }
 
