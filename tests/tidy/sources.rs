@@ -11,6 +11,7 @@ const NAMELESS: &[&str] = &[
 
 /// The modules through which tracegate reaches disk, clock, environment and processes. Each says why at its head.
 const DOORS: &[&str] = &[
+    "crates/cli/src/commands/doctor.rs",
     "crates/cli/src/commands/eval.rs",
     "crates/cli/src/commands/export.rs",
     "crates/cli/src/commands/export/fara.rs",
@@ -19,11 +20,13 @@ const DOORS: &[&str] = &[
     "crates/cli/src/ingredients.rs",
     "crates/cli/src/typed.rs",
     "crates/eval/src/trial.rs",
+    "crates/otel/src/transport/tls.rs",
     "crates/runtime/src/context/inventory.rs",
     "crates/runtime/src/workspace/root.rs",
     "crates/runtime/src/workspace/walk.rs",
     "crates/runtime/src/world.rs",
     "crates/store/src/disk.rs",
+    "crates/store/src/exports.rs",
     "crates/store/src/files.rs",
     "crates/store/src/lock.rs",
     "crates/store/src/log.rs",
@@ -126,10 +129,11 @@ fn the_recorder_alone_appends_to_a_log() {
         assert_eq!(files(pattern), recorder, "{pattern}");
     }
     assert_eq!(places(r"\bfn record\(&mut self").len(), 1);
-    // Whoever has a writer could append: it is made where a segment begins, in a new run or a resumed one, for the recorder.
+    // Whoever has a writer could append: it is made where a segment begins, in a new run or a resumed one, and where a dead one is ended, for the recorder.
     let writers = files(r"\bLogWriter\b");
     let wanted = [
         RECORDER,
+        "crates/runtime/src/heal.rs",
         "crates/runtime/src/resume.rs",
         "crates/runtime/src/session.rs",
         "crates/store/src/lib.rs",

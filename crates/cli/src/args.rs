@@ -4,6 +4,7 @@ use crate::environment::Environment;
 use clap::{Args, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use std::path::PathBuf;
 use tracegate_core::{fact::run::Prices, stop::Exit};
+use tracegate_otel::endpoint::{Protocol, Typed};
 
 /// Runs coding agents so that afterwards nobody has to believe them.
 ///
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Export the spans of runs, or a run in another agent's format
     Export(Export),
+    /// Check what a run needs: endpoint, store, policy, tools
+    Doctor(Doctor),
     /// Check a run: every event, every artifact, every file; mark what is lost
     Fsck(Fsck),
     /// Judge runs by eval cases
@@ -347,12 +350,49 @@ pub(crate) struct Export {
     /// Send over OTLP, write OTLP/JSON lines, or write one run as Fara's trajectory directory (docs/fara.md)
     #[arg(long, value_name = "otlp|otlp-json|fara", default_value = "otlp")]
     pub(crate) to: Target,
-    /// OTLP endpoint [env: OTEL_EXPORTER_OTLP_ENDPOINT] [default: http://localhost:4318]
-    #[arg(long, value_name = "URL")]
-    pub(crate) endpoint: Option<String>,
+    #[command(flatten)]
+    pub(crate) receiver: Receiver,
+    /// Send everything, also what the endpoint has acknowledged before; harmless, as the spans are the same
+    #[arg(long)]
+    pub(crate) again: bool,
     /// Write to FILE instead of standard output (otlp-json), or to the new directory DIR (fara)
     #[arg(short, long, value_name = "FILE|DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// A receiver of spans; what is not typed comes from the `OTEL_*` variables (docs/export.md).
+#[derive(Debug, Args)]
+pub(crate) struct Receiver {
+    /// OTLP endpoint [env: OTEL_EXPORTER_OTLP_ENDPOINT] [default: http://localhost:4318]
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// How to send [env: OTEL_EXPORTER_OTLP_PROTOCOL] [default: grpc for port 4317, else http/protobuf]
+    #[arg(long, value_name = "grpc|http/protobuf")]
+    pub(crate) protocol: Option<Protocol>,
+    /// A header of every request, may be repeated; secrets belong into OTEL_EXPORTER_OTLP_HEADERS
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) header: Vec<String>,
+}
+
+impl Receiver {
+    pub(crate) fn typed(&self) -> Typed<'_> {
+        Typed {
+            url: self.endpoint.as_deref(),
+            protocol: self.protocol,
+            headers: &self.header,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) receiver: Receiver,
+    /// Policy file to check, may be repeated [default: the built-in one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Vec<PathBuf>,
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,12 +1,13 @@
 //! The commands, a file each.
 
 mod demo;
+mod doctor;
 mod eval;
 mod explain;
 mod export;
 mod fsck;
 mod resume;
-mod run;
+pub(crate) mod run;
 mod runs;
 mod show;
 
@@ -31,6 +32,7 @@ pub(crate) fn dispatch(cli: &Cli, environment: &Environment) -> Outcome {
         Some(Command::Runs(Runs::List { limit, json })) => runs::list(environment, global, *limit, *json),
         Some(Command::Explain(args)) => explain::explain(environment, global, args),
         Some(Command::Export(args)) => export::export(environment, global, args),
+        Some(Command::Doctor(args)) => doctor::doctor(environment, global, args),
         Some(Command::Fsck(args)) => fsck::fsck(environment, global, args),
         Some(Command::Eval(Eval::Run(args))) => eval::run(environment, global, args),
     }

@@ -5,10 +5,11 @@
     reason = "this is the one place that opens tracing spans"
 )]
 
-use crate::convert;
 use opentelemetry::{
     Context,
-    trace::{SpanId, TraceContextExt as _, TraceId, TracerProvider as _},
+    trace::{
+        SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState, TracerProvider as _,
+    },
 };
 use opentelemetry_sdk::{
     Resource,
@@ -44,13 +45,13 @@ impl IdGenerator for PreparedIds {
     fn new_trace_id(&self) -> TraceId {
         PREPARED
             .get()
-            .map_or_else(|| self.0.new_trace_id(), |ids| convert::trace_id(ids.trace))
+            .map_or_else(|| self.0.new_trace_id(), |ids| trace_id(ids.trace))
     }
 
     fn new_span_id(&self) -> SpanId {
         PREPARED
             .get()
-            .map_or_else(|| self.0.new_span_id(), |ids| convert::span_id(ids.span))
+            .map_or_else(|| self.0.new_span_id(), |ids| span_id(ids.span))
     }
 }
 
@@ -148,7 +149,7 @@ impl BridgeHandle {
             ValidationReview = "validation.review",
         );
         let parent = ids.parent.map_or_else(Context::new, |parent| {
-            Context::new().with_remote_span_context(convert::context(ids.trace, parent))
+            Context::new().with_remote_span_context(context(ids.trace, parent))
         });
         // Fails only where there is no layer, and then there are no ids either.
         if span.set_parent(parent).is_ok() {
@@ -156,6 +157,25 @@ impl BridgeHandle {
         }
         span
     }
+}
+
+const fn trace_id(id: ids::TraceId) -> TraceId {
+    TraceId::from_bytes(id.to_bytes())
+}
+
+const fn span_id(id: ids::SpanId) -> SpanId {
+    SpanId::from_bytes(id.to_bytes())
+}
+
+/// A sampled context: sampling is always on, so that no `OTEL_*` variable makes two exports of a run differ.
+fn context(trace: ids::TraceId, span: ids::SpanId) -> SpanContext {
+    SpanContext::new(
+        trace_id(trace),
+        span_id(span),
+        TraceFlags::SAMPLED,
+        false,
+        TraceState::NONE,
+    )
 }
 
 /// Returns the `traceparent` of a span, for the environment of child processes and the headers of requests (W3C Trace Context 1).
@@ -210,17 +230,11 @@ mod tests {
         });
         let spans = kept.0.lock().unwrap();
         let request = spans.iter().find(|span| span.name == "request").unwrap();
-        assert_eq!(request.parent_span_id, convert::span_id(ids(2, None).span));
-        assert_eq!(
-            request.span_context.trace_id(),
-            convert::trace_id(ids(1, None).trace)
-        );
-        assert_ne!(
-            request.span_context.span_id(),
-            convert::span_id(ids(2, None).span)
-        );
+        assert_eq!(request.parent_span_id, span_id(ids(2, None).span));
+        assert_eq!(request.span_context.trace_id(), trace_id(ids(1, None).trace));
+        assert_ne!(request.span_context.span_id(), span_id(ids(2, None).span));
         let tool = spans.iter().find(|span| span.name == "tool.execute").unwrap();
-        assert_eq!(tool.parent_span_id, convert::span_id(ids(1, None).span));
+        assert_eq!(tool.parent_span_id, span_id(ids(1, None).span));
         assert_eq!(
             (tool.status.clone(), tool.attributes.len()),
             (opentelemetry::trace::Status::Unset, 0)
@@ -239,17 +253,11 @@ mod tests {
             let mut foreign = ids(3, Some(2));
             foreign.trace = ids::TraceId::from_bytes([9; 16]);
             let context = handle.open(foreign, SpanKind::AgentStep).context();
-            assert_eq!(
-                context.span().span_context().trace_id(),
-                convert::trace_id(foreign.trace)
-            );
+            assert_eq!(context.span().span_context().trace_id(), trace_id(foreign.trace));
             let mut root = ids(4, None);
             root.trace = ids::TraceId::from_bytes([5; 16]);
             let context = handle.open(root, SpanKind::Segment).context();
-            assert_eq!(
-                context.span().span_context().trace_id(),
-                convert::trace_id(root.trace)
-            );
+            assert_eq!(context.span().span_context().trace_id(), trace_id(root.trace));
         });
     }
 

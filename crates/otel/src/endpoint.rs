@@ -1,6 +1,9 @@
 //! Where spans are sent: a URL and the `OTEL_*` variables, parsed once. The environment is an argument; nothing here reads it.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+mod address;
+
+use address::{Url, parse_headers};
+use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 /// The `OTEL_*` variables by name, as the command found them.
 pub type OtelEnv = BTreeMap<String, String>;
@@ -30,6 +33,71 @@ impl fmt::Display for Protocol {
     }
 }
 
+impl FromStr for Protocol {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "grpc" => Ok(Self::Grpc),
+            "http/protobuf" => Ok(Self::HttpProtobuf),
+            _ => Err("it is grpc or http/protobuf".to_owned()),
+        }
+    }
+}
+
+/// How requests are made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// With gzip.
+    Gzip,
+}
+
+/// Files with which an endpoint is trusted, and this program to it; all PEM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Certificates {
+    /// Whom to trust instead of the machine's roots.
+    pub roots: Option<PathBuf>,
+    /// This program's certificate.
+    pub client: Option<PathBuf>,
+    /// The key to it.
+    pub client_key: Option<PathBuf>,
+}
+
+/// What was typed about an endpoint; it wins over the variables.
+#[derive(Debug, Clone, Default)]
+pub struct Typed<'a> {
+    /// Where.
+    pub url: Option<&'a str>,
+    /// How.
+    pub protocol: Option<Protocol>,
+    /// Headers beside those of the variables, as `name=value`.
+    pub headers: &'a [String],
+}
+
+/// Why nothing is sent although nothing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// No endpoint is named.
+    NoEndpoint,
+    /// `OTEL_SDK_DISABLED` is true.
+    Disabled,
+    /// `OTEL_TRACES_EXPORTER` is `none`.
+    NoExporter,
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoEndpoint => "no endpoint is named",
+            Self::Disabled => "OTEL_SDK_DISABLED is set",
+            Self::NoExporter => "OTEL_TRACES_EXPORTER is none",
+        })
+    }
+}
+
 /// A receiver of spans. Its headers may hold credentials, so neither `Debug` nor any error shows them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -37,6 +105,8 @@ pub struct Endpoint {
     protocol: Protocol,
     headers: BTreeMap<String, String>,
     timeout: Duration,
+    compression: Compression,
+    certificates: Certificates,
 }
 
 impl fmt::Debug for Endpoint {
@@ -47,6 +117,8 @@ impl fmt::Debug for Endpoint {
             .field("protocol", &self.protocol)
             .field("headers", &names)
             .field("timeout", &self.timeout)
+            .field("compression", &self.compression)
+            .field("certificates", &self.certificates)
             .finish()
     }
 }
@@ -86,6 +158,16 @@ pub enum EndpointError {
         /// Which entry, from 1.
         position: usize,
     },
+    /// It is none of the values that this program knows.
+    #[error("{variable} is `{value}`, which this program does not know")]
+    Value {
+        /// The variable.
+        variable: &'static str,
+        /// What stands there.
+        value: String,
+        /// What may stand there.
+        known: &'static str,
+    },
     /// It is no number of milliseconds above 0.
     #[error("{variable} is `{value}`, not a number of milliseconds above 0")]
     Timeout {
@@ -105,78 +187,76 @@ impl EndpointError {
             Self::Credentials { .. } => "put credentials into OTEL_EXPORTER_OTLP_HEADERS=authorization=…",
             Self::Protocol { .. } => "set it to grpc or http/protobuf, or unset it: port 4317 means grpc",
             Self::Header { .. } => "write name=value,name=value with percent-encoded values",
+            Self::Value { known, .. } => known,
             Self::Timeout { .. } => "write for instance 10000 for ten seconds",
         }
     }
 }
 
 impl Endpoint {
-    /// Decides where spans go: to `flag` if it is given, else to where the variables say; `None` if nowhere.
+    /// Decides where spans go: to what was typed, else to where the variables say. `docs/export.md` lists the variables.
     ///
-    /// Honoured: `OTEL_SDK_DISABLED` (which the SDK ignores; it wins over everything), `OTEL_EXPORTER_OTLP_ENDPOINT`, `_PROTOCOL`,
-    /// `_HEADERS`, `_TIMEOUT` and their `OTEL_EXPORTER_OTLP_TRACES_` forms, which win. An empty variable counts as unset.
+    /// The `_TRACES_` form of a variable wins over the general one; an empty variable counts as unset. `OTEL_SDK_DISABLED` and
+    /// `OTEL_TRACES_EXPORTER=none` win over everything.
     ///
     /// A base URL gets `/v1/traces` for HTTP; the traces form of the variable is taken as it is, as the specification says. Without a
     /// protocol, port 4317 means gRPC and any other port HTTP.
     ///
     /// # Errors
-    /// As [`EndpointError`] lists. Only `http` is spoken; `https` needs a Collector near by that speaks it.
-    pub fn resolve(flag: Option<&str>, env: &OtelEnv) -> Result<Option<Self>, EndpointError> {
-        if set(env, "OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return Ok(None);
+    /// As [`EndpointError`] lists.
+    pub fn resolve(typed: &Typed<'_>, env: &OtelEnv) -> Result<Result<Self, Silence>, EndpointError> {
+        if let Some(silence) = silenced(env)? {
+            return Ok(Err(silence));
         }
-        let base = flag
+        let base = typed
+            .url
             .map(|url| ("the endpoint", url))
             .or_else(|| named(env, "OTEL_EXPORTER_OTLP_ENDPOINT"));
-        // A flag means this receiver, whatever the variables say about another one.
-        let exact = named(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| flag.is_none());
+        // What was typed means this receiver, whatever the variables say about another one.
+        let exact = named(env, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").filter(|_| typed.url.is_none());
         let Some((source_name, url)) = exact.or(base) else {
-            return Ok(None);
+            return Ok(Err(Silence::NoEndpoint));
         };
         let url = Url::parse(source_name, url)?;
-        let protocol = match either(
-            env,
-            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-            "OTEL_EXPORTER_OTLP_PROTOCOL",
-        ) {
-            Some((variable, value)) => parse_protocol(variable, value)?,
-            None if url.port == Some(GRPC_PORT) => Protocol::Grpc,
-            None => Protocol::HttpProtobuf,
+        let protocol = match (typed.protocol, of(env, "PROTOCOL")) {
+            (Some(protocol), _) => protocol,
+            (None, Some((variable, value))) => parse_protocol(variable, value)?,
+            (None, None) if url.port == Some(GRPC_PORT) => Protocol::Grpc,
+            (None, None) => Protocol::HttpProtobuf,
         };
+        let origin = format!("{}://{}", url.scheme, url.authority);
         let full = match protocol {
             // gRPC has no path: methods are named by the service.
-            Protocol::Grpc => format!("http://{}", url.authority),
-            Protocol::HttpProtobuf if exact.is_some() => format!("http://{}{}", url.authority, url.path),
-            Protocol::HttpProtobuf => {
-                format!(
-                    "http://{}{}{TRACES_PATH}",
-                    url.authority,
-                    url.path.trim_end_matches('/')
-                )
-            }
+            Protocol::Grpc => origin,
+            Protocol::HttpProtobuf if exact.is_some() => format!("{origin}{}", url.path),
+            Protocol::HttpProtobuf => format!("{origin}{}{TRACES_PATH}", url.path.trim_end_matches('/')),
         };
-        let headers = either(
-            env,
-            "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-            "OTEL_EXPORTER_OTLP_HEADERS",
-        )
-        .map_or_else(
+        let mut headers = of(env, "HEADERS").map_or_else(
             || Ok(BTreeMap::new()),
-            |(variable, text)| parse_headers(variable, text),
+            |(variable, text)| parse_headers(variable, text.split(',')),
         )?;
-        let timeout = either(
-            env,
-            "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
-            "OTEL_EXPORTER_OTLP_TIMEOUT",
-        )
-        .map_or(Ok(DEFAULT_TIMEOUT), |(variable, text)| {
+        headers.extend(parse_headers(
+            "--header",
+            typed.headers.iter().map(String::as_str),
+        )?);
+        let timeout = of(env, "TIMEOUT").map_or(Ok(DEFAULT_TIMEOUT), |(variable, text)| {
             parse_timeout(variable, text)
         })?;
-        Ok(Some(Self {
+        let compression = of(env, "COMPRESSION").map_or(Ok(Compression::None), |(variable, text)| {
+            parse_compression(variable, text)
+        })?;
+        let file = |what| of(env, what).map(|(_, path)| PathBuf::from(path));
+        Ok(Ok(Self {
             url: full,
             protocol,
             headers,
             timeout,
+            compression,
+            certificates: Certificates {
+                roots: file("CERTIFICATE"),
+                client: file("CLIENT_CERTIFICATE"),
+                client_key: file("CLIENT_KEY"),
+            },
         }))
     }
 
@@ -203,66 +283,109 @@ impl Endpoint {
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
-}
 
-/// The parts of a URL that matter here.
-struct Url<'a> {
-    authority: &'a str,
-    port: Option<u16>,
-    /// Empty, or with its leading slash.
-    path: &'a str,
-}
-
-impl<'a> Url<'a> {
-    fn parse(source_name: &'static str, url: &'a str) -> Result<Self, EndpointError> {
-        let url = url.trim();
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
-        if authority.contains('@') {
-            return Err(EndpointError::Credentials { source_name });
-        }
-        let fail = |why| EndpointError::Url {
-            source_name,
-            url: url.chars().take(200).collect(),
-            why,
-        };
-        if scheme.eq_ignore_ascii_case("https") {
-            return Err(fail("this program does not speak TLS"));
-        }
-        if !scheme.eq_ignore_ascii_case("http") {
-            return Err(fail("it does not begin with http://"));
-        }
-        if path.contains(['?', '#']) {
-            return Err(fail("it has a query or a fragment"));
-        }
-        let visible = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
-        if !visible(authority)
-            || !visible(path)
-            || authority.contains(['\\', '"', '<', '>', '^', '`', '{', '|', '}'])
-        {
-            return Err(fail("it has characters that a URL cannot have"));
-        }
-        let (host, port) = match authority.rsplit_once(':') {
-            // The colons of a bare IPv6 address are none before a port.
-            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-            Some(_) | None => (authority, None),
-        };
-        let bracketed = host.starts_with('[') && host.ends_with(']');
-        if host.is_empty() || (host.contains(':') && !bracketed) {
-            return Err(fail("it has no host"));
-        }
-        let port = match port.map(str::parse) {
-            None => None,
-            Some(Ok(0) | Err(_)) => return Err(fail("its port is not a number from 1 to 65535")),
-            Some(Ok(port)) => Some(port),
-        };
-        Ok(Self {
-            authority,
-            port,
-            path,
-        })
+    /// Returns how requests are made smaller.
+    #[must_use]
+    pub const fn compression(&self) -> Compression {
+        self.compression
     }
+
+    /// Returns the files of certificates.
+    #[must_use]
+    pub const fn certificates(&self) -> &Certificates {
+        &self.certificates
+    }
+
+    /// Tells whether the connection is encrypted.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.url.starts_with("https://")
+    }
+
+    /// Returns the options of a command that name this endpoint again; headers are named by the variables alone.
+    #[must_use]
+    pub fn options(&self) -> String {
+        let base = self.url.strip_suffix(TRACES_PATH);
+        let implied = match Url::parse("the endpoint", &self.url)
+            .ok()
+            .and_then(|url| url.port)
+        {
+            Some(GRPC_PORT) => Protocol::Grpc,
+            Some(_) | None => Protocol::HttpProtobuf,
+        };
+        let protocol = if implied == self.protocol {
+            String::new()
+        } else {
+            format!(" --protocol {}", self.protocol)
+        };
+        format!("--endpoint {}{protocol}", base.unwrap_or(&self.url))
+    }
+}
+
+/// The settings of OTLP that have a form for traces alone, which wins: what follows `OTEL_EXPORTER_OTLP_`, and both whole names.
+const SETTINGS: [(&str, &str, &str); 7] = [
+    (
+        "PROTOCOL",
+        "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+        "OTEL_EXPORTER_OTLP_PROTOCOL",
+    ),
+    (
+        "HEADERS",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+        "OTEL_EXPORTER_OTLP_HEADERS",
+    ),
+    (
+        "TIMEOUT",
+        "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "OTEL_EXPORTER_OTLP_TIMEOUT",
+    ),
+    (
+        "COMPRESSION",
+        "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+        "OTEL_EXPORTER_OTLP_COMPRESSION",
+    ),
+    (
+        "CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_CERTIFICATE",
+    ),
+    (
+        "CLIENT_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+    ),
+    (
+        "CLIENT_KEY",
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+    ),
+];
+
+fn of<'a>(env: &'a OtelEnv, setting: &str) -> Option<(&'static str, &'a str)> {
+    let (_, traces, general) = SETTINGS.iter().find(|(name, ..)| *name == setting)?;
+    named(env, traces).or_else(|| named(env, general))
+}
+
+/// Returns why nothing may be sent, if the variables say so.
+fn silenced(env: &OtelEnv) -> Result<Option<Silence>, EndpointError> {
+    if set(env, "OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Ok(Some(Silence::Disabled));
+    }
+    let Some((variable, value)) = named(env, "OTEL_TRACES_EXPORTER") else {
+        return Ok(None);
+    };
+    let mut exporters = value.split(',').map(str::trim);
+    if exporters.clone().any(|exporter| exporter == "otlp") {
+        return Ok(None);
+    }
+    if exporters.all(|exporter| exporter == "none") {
+        return Ok(Some(Silence::NoExporter));
+    }
+    Err(EndpointError::Value {
+        variable,
+        value: value.chars().take(80).collect(),
+        known: "set it to otlp or none, or unset it",
+    })
 }
 
 fn set<'a>(env: &'a OtelEnv, variable: &str) -> Option<&'a str> {
@@ -275,21 +398,21 @@ fn named<'a>(env: &'a OtelEnv, variable: &'static str) -> Option<(&'static str, 
     set(env, variable).map(|value| (variable, value))
 }
 
-fn either<'a>(
-    env: &'a OtelEnv,
-    first: &'static str,
-    second: &'static str,
-) -> Option<(&'static str, &'a str)> {
-    named(env, first).or_else(|| named(env, second))
+fn parse_protocol(variable: &'static str, value: &str) -> Result<Protocol, EndpointError> {
+    value.parse().map_err(|_| EndpointError::Protocol {
+        variable,
+        value: value.chars().take(80).collect(),
+    })
 }
 
-fn parse_protocol(variable: &'static str, value: &str) -> Result<Protocol, EndpointError> {
+fn parse_compression(variable: &'static str, value: &str) -> Result<Compression, EndpointError> {
     match value {
-        "grpc" => Ok(Protocol::Grpc),
-        "http/protobuf" => Ok(Protocol::HttpProtobuf),
-        _ => Err(EndpointError::Protocol {
+        "gzip" => Ok(Compression::Gzip),
+        "none" => Ok(Compression::None),
+        _ => Err(EndpointError::Value {
             variable,
             value: value.chars().take(80).collect(),
+            known: "set it to gzip or none, or unset it",
         }),
     }
 }
@@ -302,44 +425,6 @@ fn parse_timeout(variable: &'static str, text: &str) -> Result<Duration, Endpoin
             value: text.chars().take(80).collect(),
         }),
     }
-}
-
-fn parse_headers(variable: &'static str, text: &str) -> Result<BTreeMap<String, String>, EndpointError> {
-    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-    let entries = text
-        .split(',')
-        .enumerate()
-        .filter(|(_, entry)| !entry.trim().is_empty());
-    entries
-        .map(|(at, entry)| {
-            let parsed = entry.split_once('=').and_then(|(name, value)| {
-                let name = name.trim().to_ascii_lowercase();
-                let value = decode_percent(value.trim())?;
-                let valid =
-                    !name.is_empty() && name.chars().all(token) && !value.contains(|c: char| c.is_control());
-                valid.then_some((name, value))
-            });
-            parsed.ok_or(EndpointError::Header {
-                variable,
-                position: at + 1,
-            })
-        })
-        .collect()
-}
-
-fn decode_percent(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-            let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-            bytes.push(u8::try_from(high * 16 + low).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -360,14 +445,19 @@ mod tests {
     #[test]
     fn flag_and_variables_decide_where_spans_go() {
         let check = |flag: Option<&str>, pairs: &[(&str, &str)], wanted: &str| {
-            let found = Endpoint::resolve(flag, &env(pairs)).unwrap();
-            let shown = found.map_or("nowhere".to_owned(), |it| {
-                format!("{} {}", it.protocol(), it.url())
-            });
+            let typed = Typed {
+                url: flag,
+                ..Typed::default()
+            };
+            let found = Endpoint::resolve(&typed, &env(pairs)).unwrap();
+            let shown = found.map_or_else(
+                |why| format!("nowhere: {why}"),
+                |it| format!("{} {}", it.protocol(), it.url()),
+            );
             assert_eq!(shown, wanted, "{flag:?} {pairs:?}");
         };
-        check(None, &[], "nowhere");
-        check(None, &[(BASE, "")], "nowhere");
+        check(None, &[], "nowhere: no endpoint is named");
+        check(None, &[(BASE, "")], "nowhere: no endpoint is named");
         check(Some("http://localhost:4317"), &[], "grpc http://localhost:4317");
         check(
             Some("http://localhost:4317/ignored"),
@@ -421,7 +511,23 @@ mod tests {
             ],
             "grpc http://b:9",
         );
-        check(Some("http://a:1"), &[("OTEL_SDK_DISABLED", "True")], "nowhere");
+        check(
+            Some("http://a:1"),
+            &[("OTEL_SDK_DISABLED", "True")],
+            "nowhere: OTEL_SDK_DISABLED is set",
+        );
+        let exporter = "OTEL_TRACES_EXPORTER";
+        check(
+            Some("http://a:1"),
+            &[(exporter, "none")],
+            "nowhere: OTEL_TRACES_EXPORTER is none",
+        );
+        check(
+            Some("https://a:4317"),
+            &[(exporter, "console, otlp")],
+            "grpc https://a:4317",
+        );
+        check(Some("HTTPS://a/x"), &[], "http/protobuf https://a/x/v1/traces");
         check(
             Some("http://a:1"),
             &[("OTEL_SDK_DISABLED", "false")],
@@ -432,17 +538,21 @@ mod tests {
     #[test]
     fn what_is_no_endpoint_is_refused_with_its_reason() {
         let check = |flag: &str, wanted: &str| {
-            let error = Endpoint::resolve(Some(flag), &env(&[])).unwrap_err();
+            let typed = Typed {
+                url: Some(flag),
+                ..Typed::default()
+            };
+            let error = Endpoint::resolve(&typed, &env(&[])).unwrap_err();
             assert_eq!(error.to_string(), wanted);
             assert!(!error.help().is_empty());
         };
         check(
             "localhost:4317",
-            "the endpoint `localhost:4317` is not an endpoint: it does not begin with http://",
+            "the endpoint `localhost:4317` is not an endpoint: it does not begin with http:// or https://",
         );
         check(
-            "https://x",
-            "the endpoint `https://x` is not an endpoint: this program does not speak TLS",
+            "ftp://x",
+            "the endpoint `ftp://x` is not an endpoint: it does not begin with http:// or https://",
         );
         check(
             "http://x?y",
@@ -474,13 +584,19 @@ mod tests {
         );
         check(
             "",
-            "the endpoint `` is not an endpoint: it does not begin with http://",
+            "the endpoint `` is not an endpoint: it does not begin with http:// or https://",
         );
     }
 
     #[test]
     fn headers_and_timeout_come_from_the_variables_and_stay_out_of_messages() {
-        let resolve = |name: &str, value: &str| Endpoint::resolve(Some("http://x:1"), &env(&[(name, value)]));
+        let resolve = |name: &str, value: &str| {
+            let typed = Typed {
+                url: Some("http://x:1"),
+                ..Typed::default()
+            };
+            Endpoint::resolve(&typed, &env(&[(name, value)]))
+        };
         let found = resolve(
             "OTEL_EXPORTER_OTLP_HEADERS",
             "Authorization=Basic%20Zm9v, x-a = 1,",
@@ -511,5 +627,42 @@ mod tests {
             assert!(timeout(bad).is_err(), "{bad}");
         }
         assert!(resolve(PROTOCOL, "http/json").is_err());
+        assert!(resolve("OTEL_TRACES_EXPORTER", "zipkin").is_err());
+        let compression =
+            |value| resolve("OTEL_EXPORTER_OTLP_COMPRESSION", value).map(|it| it.unwrap().compression());
+        assert_eq!(compression("gzip"), Ok(Compression::Gzip));
+        assert_eq!(compression("none"), Ok(Compression::None));
+        assert!(compression("zstd").is_err());
+    }
+
+    #[test]
+    fn what_was_typed_wins_and_is_named_again_by_the_next_command() {
+        let headers = ["x-b=2".to_owned()];
+        let typed = Typed {
+            url: Some("http://x:4317"),
+            protocol: Some(Protocol::HttpProtobuf),
+            headers: &headers,
+        };
+        let env = env(&[
+            ("OTEL_EXPORTER_OTLP_HEADERS", "x-a=1,x-b=1"),
+            (PROTOCOL, "grpc"),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem"),
+        ]);
+        let found = Endpoint::resolve(&typed, &env).unwrap().unwrap();
+        assert_eq!(found.url(), "http://x:4317/v1/traces");
+        let pairs: Vec<_> = found.headers().iter().map(|(n, v)| format!("{n}={v}")).collect();
+        assert_eq!(pairs, ["x-a=1", "x-b=2"]);
+        assert_eq!(
+            found.options(),
+            "--endpoint http://x:4317 --protocol http/protobuf"
+        );
+        assert_eq!(found.certificates().roots, Some(PathBuf::from("ca.pem")));
+        let typed = Typed {
+            url: Some("https://x:4317"),
+            ..Typed::default()
+        };
+        let found = Endpoint::resolve(&typed, &OtelEnv::new()).unwrap().unwrap();
+        assert_eq!(found.options(), "--endpoint https://x:4317");
+        assert!(found.is_tls());
     }
 }

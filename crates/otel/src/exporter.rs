@@ -1,39 +1,35 @@
-//! Sending spans to a collector from one thread of its own: the run hands them over and never waits.
+//! Sending spans to a collector from one thread of its own: the run says that there is more in the log, and never waits.
 //!
 //! The SDK's own processors are not used, because they lose spans silently: batches are dropped after four attempts, an open queue at
-//! exit is reported as success, and the HTTP client panics on their thread (`hyper` without a reactor). Here the exporter is built and
+//! exit is reported as success, and the HTTP client panics on their thread (`hyper` without a reactor). Here everything is built and
 //! driven inside a single-threaded runtime on the thread, so it works whatever runtime the caller has, or none.
 //!
-//! A batch that was not acknowledged stays at the head of the queue and is sent again. What did not fit into the queue, or was not sent
-//! when the run ended, is pending: it lies in the run's log and in `traces.otlp.jsonl`.
+//! The log is the queue. A cursor beside it says up to where the receiver has everything; it moves when the receiver has acknowledged, or
+//! when it refused a span for good, which is then kept beside the cursor. So nothing is lost by a receiver that is down, by an exporter
+//! that is stopped, or by a process that is killed: whoever comes next goes on there.
 
 use crate::{
-    convert::{encoded_bound, resource, span_data},
-    endpoint::{Endpoint, Protocol},
+    delivery::{Delivered, Fate, Halt, deliver},
+    encode,
+    endpoint::Endpoint,
+    feed::{Feed, Ready},
+    transport::{Answer, Connection, Transport as _},
 };
-use opentelemetry_otlp::{
-    SpanExporter as OtlpExporter, WithExportConfig as _, WithHttpConfig as _, WithTonicConfig as _,
-    tonic_types::metadata::MetadataMap,
-};
-use opentelemetry_sdk::{error::OTelSdkError, trace::SpanExporter as _};
+use serde_json::json;
 use std::{
-    collections::{HashMap, VecDeque},
     fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
 use tokio::sync::{Notify, oneshot};
-use tracegate_core::span::{Resource, SpanRecord};
+use tracegate_core::{event::Event, fact::Edge, ids::Seq, redact::Redactor, span::Resource};
+use tracegate_store::{Artifacts, Destination, Head, LogError, RunDir};
 
-/// The most spans of one request.
-pub const BATCH_SPANS: usize = 256;
-/// The most bytes of one request, by [`encoded_bound`]: half of the 4 MiB above which gRPC receivers refuse a whole batch.
-pub const BATCH_BYTES: usize = 2 * 1024 * 1024;
-/// The most spans that wait; a run has some hundreds.
-const QUEUE_SPANS: usize = 16 * 1024;
-/// The most bytes that wait.
-const QUEUE_BYTES: usize = 64 * 1024 * 1024;
+pub use crate::feed::{BATCH_BYTES, BATCH_SPANS};
+
+/// How long a span waits for others that end soon after it.
+const GATHER: Duration = Duration::from_millis(200);
 /// The pauses between attempts while the run goes on.
 const BACKOFF: Pauses = Pauses {
     first: Duration::from_millis(500),
@@ -44,11 +40,15 @@ const CLOSING_BACKOFF: Pauses = Pauses {
     first: Duration::from_millis(100),
     longest: Duration::from_millis(400),
 };
-/// After how many failures in a row, once the run has ended, the rest is left pending: a collector that is not there refuses at once,
-/// and nobody should wait for it.
+/// After how many failures in a row, once somebody waits, the rest is left pending: a collector that is not there refuses at once, and
+/// nobody should wait for it.
 const CLOSING_ATTEMPTS: u32 = 3;
+/// The longest that a receiver is left alone because it asks for it.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How much longer than asked [`Exporter::finish`] waits for the thread to notice that its time is over.
 const GRACE: Duration = Duration::from_millis(500);
+/// How many spans that were refused alone are believed to be at fault if the receiver takes an empty request, and nothing else is known.
+const FEW: usize = 3;
 
 /// How long to wait between attempts, doubling.
 #[derive(Debug, Clone, Copy)]
@@ -64,13 +64,47 @@ impl Pauses {
     }
 }
 
+/// Up to where a log may be sent: what could still vanish with the machine's memory would be a span without a log.
+#[derive(Debug, Clone)]
+pub enum Durable {
+    /// To its end: this process owns the log, and the exporter syncs it, after these artifacts, before it sends.
+    Here(Artifacts),
+    /// To this event: another process writes the log.
+    UpTo(Head),
+}
+
+/// Whose spans are sent.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The run.
+    pub dir: RunDir,
+    /// Up to where.
+    pub durable: Durable,
+    /// The first event of this process, if it adds to the log meanwhile.
+    pub from: Option<Seq>,
+    /// Whether to send also what the receiver has acknowledged before.
+    pub again: bool,
+}
+
 /// What became of the spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExportReport {
-    /// Acknowledged by the receiver.
+    /// Acknowledged by the receiver, those that were cut included.
     pub sent: u64,
+    /// Those of them that it took only with everything long in them shortened.
+    pub cut: u64,
+    /// Those of them that it said it left out (partial success).
+    pub rejected: u64,
+    /// Refused for good, and kept beside the cursor.
+    pub dead: u64,
+    /// Acknowledged by an earlier export.
+    pub before: u64,
     /// Not acknowledged; some of them may have arrived all the same, and sending them again does no harm.
     pub pending: u64,
+    /// Whether `pending` counts only what was seen so far: a long log was not read to the end.
+    pub more: bool,
+    /// Whether everything was sent again, because the log is not the one that the cursor was made for.
+    pub restarted: bool,
     /// Why, if anything failed: the last failure.
     pub last_error: Option<String>,
 }
@@ -78,19 +112,28 @@ pub struct ExportReport {
 /// The exporter could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum ExporterError {
-    /// The operating system gave no thread.
-    #[error("the exporter's thread could not be started: {0}")]
+    /// The operating system gave no thread or no reactor.
+    #[error("the exporter could not be started: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// Sends spans to one endpoint until it is finished or dropped.
+/// How an exporter is told to end.
+#[derive(Debug, Clone, Copy)]
+enum Close {
+    /// Send what there is within this time.
+    Within(Duration),
+    /// Send what there is, as long as the receiver takes something.
+    Drained,
+}
+
+/// Sends the spans of a run to one endpoint until it is finished or dropped.
 ///
-/// Dropping it stops the thread soon and abandons what is queued; [`Exporter::finish`] is the way to end.
+/// Dropping it stops the thread soon; what was not sent then stays where it is, in the log. [`Exporter::finish`] is the way to end.
 #[must_use]
 pub struct Exporter {
     shared: Arc<Shared>,
-    /// Tells the thread how much longer it has; gone once it was told.
-    close: Option<oneshot::Sender<Duration>>,
+    /// Tells the thread how to end; gone once it was told.
+    close: Option<oneshot::Sender<Close>>,
 }
 
 impl fmt::Debug for Exporter {
@@ -112,12 +155,16 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<(Arc<SpanRecord>, usize)>,
-    queued_bytes: usize,
-    /// Spans that found the queue full.
-    overflowed: u64,
-    sent: u64,
-    last_error: Option<String>,
+    report: ExportReport,
+    /// Spans that this process has ended.
+    noticed: u64,
+    /// Spans that came out of the log, by who ended them: earlier processes, and this one.
+    read_before: u64,
+    read_here: u64,
+    /// Those that need no more work.
+    settled: u64,
+    /// Whether everything that earlier processes wrote was read.
+    caught_up: bool,
     phase: Phase,
 }
 
@@ -135,35 +182,33 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn batch(&self) -> (Vec<Arc<SpanRecord>>, Phase) {
-        let state = self.lock();
-        let mut bytes = 0_usize;
-        let fits = |(_, size): &&(Arc<SpanRecord>, usize)| {
-            bytes = bytes.saturating_add(*size);
-            // The first one always goes: a record is bounded below the limit of a batch, and nothing may block the queue.
-            bytes <= BATCH_BYTES || bytes == *size
-        };
-        let batch = state.queue.iter().take(BATCH_SPANS).take_while(fits);
-        (batch.map(|(record, _)| Arc::clone(record)).collect(), state.phase)
+    fn phase(&self) -> Phase {
+        self.lock().phase
     }
 
-    fn acknowledge(&self, spans: usize) {
-        let mut state = self.lock();
-        for _ in 0..spans {
-            if let Some((_, size)) = state.queue.pop_front() {
-                state.queued_bytes = state.queued_bytes.saturating_sub(size);
-                state.sent = state.sent.saturating_add(1);
-            }
-        }
+    fn fail(&self, why: String) {
+        self.lock().report.last_error = Some(why);
     }
 
     fn report(&self) -> ExportReport {
         let state = self.lock();
+        let known = state.read_before + state.read_here.max(state.noticed);
         ExportReport {
-            sent: state.sent,
-            pending: state.overflowed.saturating_add(state.queue.len() as u64),
-            last_error: state.last_error.clone(),
+            pending: known.saturating_sub(state.settled),
+            more: !state.caught_up,
+            ..state.report.clone()
         }
+    }
+
+    /// Waits for `pause`, or until the run ends: then there is one more attempt at once. New spans do not shorten the pause.
+    async fn pause(&self, pause: Duration) {
+        let ended = async {
+            while self.phase() == Phase::Running {
+                self.wake.notified().await;
+            }
+        };
+        // Elapsed or ended: either way it goes on.
+        drop(tokio::time::timeout(pause, ended).await);
     }
 }
 
@@ -178,42 +223,37 @@ impl Drop for Ending {
 }
 
 impl Exporter {
-    /// Starts the thread that sends to `endpoint`. Nothing is connected yet, and a receiver that is not there is no error here.
+    /// Starts the thread that sends the spans of `source` to `endpoint`. Nothing is connected yet, and a receiver that is not there is
+    /// no error here. `redactor` is the one of the run's store.
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn start(endpoint: Endpoint, resource: Resource) -> Result<Self, ExporterError> {
+    pub fn start(endpoint: Endpoint, source: Source, redactor: Redactor) -> Result<Self, ExporterError> {
         let shared = Arc::new(Shared::default());
         let (close, closing) = oneshot::channel();
         let ending = Ending(Arc::clone(&shared));
+        let job = Job {
+            to: Destination::at(endpoint.url()),
+            endpoint,
+            source,
+            redactor,
+        };
         thread::Builder::new()
             .name("tracegate-otlp".to_owned())
-            .spawn(move || run(&ending.0, &endpoint, &resource, closing))?;
+            .spawn(move || run(&ending.0, &job, closing))?;
         Ok(Self {
             shared,
             close: Some(close),
         })
     }
 
-    /// Hands spans over and returns at once. With the queue full they are counted as pending.
-    pub fn send(&self, spans: Vec<SpanRecord>) {
-        let mut state = self.shared.lock();
-        for span in spans {
-            let size = encoded_bound(&span);
-            let bytes = state.queued_bytes.saturating_add(size);
-            if state.queue.len() >= QUEUE_SPANS || bytes > QUEUE_BYTES {
-                state.overflowed = state.overflowed.saturating_add(1);
-                let held = state.queue.len();
-                state
-                    .last_error
-                    .get_or_insert_with(|| format!("the queue is full at {held} spans"));
-            } else {
-                state.queued_bytes = bytes;
-                state.queue.push_back((Arc::new(span), size));
-            }
+    /// Takes notice of an event that is in the log now, and returns at once.
+    pub fn notice(&self, event: &Event) {
+        let ends = matches!(event.fact.edge(), Some((_, Edge::Finished))) && event.span.is_some();
+        if ends {
+            self.shared.lock().noticed += 1;
+            self.shared.wake.notify_one();
         }
-        drop(state);
-        self.shared.wake.notify_one();
     }
 
     /// Returns what became of the spans so far.
@@ -224,14 +264,11 @@ impl Exporter {
 
     /// Sends the rest, waiting at most about `wait` for it, and says what became of everything.
     ///
-    /// Returns earlier when all is sent, or when the receiver refuses three times running. Blocks the calling thread; the exporter has its
+    /// Returns earlier when all is sent, or when the receiver fails three times running. Blocks the calling thread; the exporter has its
     /// own, so this is safe inside any runtime.
     #[must_use]
     pub fn finish(mut self, wait: Duration) -> ExportReport {
-        if let Some(close) = self.close.take() {
-            // Fails only if the thread has ended already.
-            let _ = close.send(wait);
-        }
+        self.end(Close::Within(wait));
         let state = self.shared.lock();
         let limit = wait.saturating_add(GRACE);
         let waited = self
@@ -241,35 +278,61 @@ impl Exporter {
         drop(waited);
         self.shared.report()
     }
+
+    /// Sends everything, however long it takes, unless the receiver fails three times running.
+    #[must_use]
+    pub fn drain(mut self) -> ExportReport {
+        self.end(Close::Drained);
+        let state = self.shared.lock();
+        let waited = self
+            .shared
+            .ended
+            .wait_while(state, |state| state.phase != Phase::Ended);
+        drop(waited);
+        self.shared.report()
+    }
+
+    fn end(&mut self, how: Close) {
+        if let Some(close) = self.close.take() {
+            // Fails only if the thread has ended already.
+            let _ = close.send(how);
+        }
+    }
+}
+
+/// What the thread works on.
+struct Job {
+    endpoint: Endpoint,
+    to: Destination,
+    source: Source,
+    redactor: Redactor,
 }
 
 /// The thread: everything that needs a reactor is built, used and dropped in here.
-fn run(shared: &Arc<Shared>, endpoint: &Endpoint, resource: &Resource, closing: oneshot::Receiver<Duration>) {
+fn run(shared: &Arc<Shared>, job: &Job, closing: oneshot::Receiver<Close>) {
     // What the transport itself traces would become spans to export, without end (opentelemetry-rust 2877, 3654).
     let _silent = tracing::dispatcher::set_default(&tracing::Dispatch::none());
     let _suppressed = opentelemetry::Context::enter_telemetry_suppressed_scope();
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            shared.lock().last_error = Some(error.to_string());
-            return;
-        }
+        Err(error) => return shared.fail(error.to_string()),
     };
     runtime.block_on(async {
         let deadline = async {
             // An exporter that was dropped closes with no time left.
-            let wait = closing.await.unwrap_or_default();
+            let close = closing.await.unwrap_or(Close::Within(Duration::ZERO));
             shared.lock().phase = Phase::Closing;
             shared.wake.notify_one();
-            tokio::time::sleep(wait).await;
+            match close {
+                Close::Within(wait) => tokio::time::sleep(wait).await,
+                Close::Drained => std::future::pending().await,
+            }
         };
         tokio::select! {
-            () = pump(shared, endpoint, resource) => {}
+            () = work(shared, job) => {}
             () = deadline => {
                 let mut state = shared.lock();
-                if !state.queue.is_empty() && state.last_error.is_none() {
-                    state.last_error = Some(format!("no answer from {} in time", endpoint.url()));
-                }
+                state.report.last_error.get_or_insert_with(|| format!("no answer from {} in time", job.endpoint.url()));
             }
         }
     });
@@ -277,192 +340,197 @@ fn run(shared: &Arc<Shared>, endpoint: &Endpoint, resource: &Resource, closing: 
     runtime.shutdown_background();
 }
 
-/// Sends batch after batch; returns when the run has ended and nothing is left, or nothing can be done.
-async fn pump(shared: &Shared, endpoint: &Endpoint, resource: &Resource) {
-    let exporter = match build(endpoint, resource) {
-        Ok(exporter) => exporter,
-        Err(error) => {
-            shared.lock().last_error = Some(error);
-            // Nothing will ever be sent, but the report is due at the end and not before.
-            while shared.lock().phase == Phase::Running {
-                shared.wake.notified().await;
-            }
-            return;
-        }
+async fn work(shared: &Shared, job: &Job) {
+    let cursor = job.source.dir.read_cursor(&job.to).filter(|_| !job.source.again);
+    let feed = Feed::open(job.source.dir.clone(), job.source.durable.clone(), cursor);
+    let mut feed = match feed {
+        Ok(feed) => feed,
+        Err(error) => return give_up(shared, error.to_string()).await,
     };
-    let mut failures = 0_u32;
-    let mut closing_failures = 0_u32;
+    match Connection::to(&job.endpoint) {
+        Ok(connection) => pump(shared, job, &mut feed, &connection).await,
+        Err(why) => give_up(shared, format!("{}: {why}", job.endpoint.url())).await,
+    }
+    // Somebody waits, and the deadline ends it if they do not wait long.
+    if let Err(error) = feed.count_rest().await {
+        shared.fail(error.to_string());
+    }
+    note(shared, job, &feed, true);
+}
+
+/// Nothing will ever be sent, but the report is due at the end and not before.
+async fn give_up(shared: &Shared, why: String) {
+    shared.fail(why);
+    while shared.phase() == Phase::Running {
+        shared.wake.notified().await;
+    }
+}
+
+/// Sends batch after batch; returns when the run has ended and nothing is left, or nothing can be done.
+async fn pump(shared: &Shared, job: &Job, feed: &mut Feed, connection: &Connection) {
+    let mut batch: Vec<Ready> = Vec::new();
+    let (mut failures, mut closing_failures) = (0_u32, 0_u32);
     loop {
-        let (batch, phase) = shared.batch();
-        if batch.is_empty() {
-            if phase != Phase::Running {
+        // Asked before the log is read: what was appended before the end is seen then.
+        let phase = shared.phase();
+        let filled = feed.fill(&mut batch).await;
+        note(shared, job, feed, filled.is_ok() && batch.is_empty());
+        let halt = match filled {
+            Ok(()) if batch.is_empty() => {
+                if phase != Phase::Running {
+                    return;
+                }
+                shared.wake.notified().await;
+                shared.pause(GATHER).await;
+                continue;
+            }
+            Ok(()) => {
+                let resource = feed.resource();
+                let delivered = deliver(connection, &resource, &batch).await;
+                let (settled, halt) = settle(shared, job, &resource, &batch, delivered, connection).await;
+                batch.drain(..settled);
+                if settled > 0 {
+                    (failures, closing_failures) = (0, 0);
+                }
+                halt
+            }
+            Err(error) => Some(not_readable(&error)),
+        };
+        let Some(halt) = halt else {
+            continue;
+        };
+        let (why, wait) = match halt {
+            Halt::Later { why, wait } => (why, wait.unwrap_or_default().min(LONGEST_WAIT)),
+            Halt::Refuses(why) => (format!("it refuses every span: {why}"), Duration::ZERO),
+        };
+        shared.fail(format!("{}: {why}", job.endpoint.url()));
+        if phase == Phase::Running {
+            failures = failures.saturating_add(1);
+            shared.pause(BACKOFF.after(failures).max(wait)).await;
+        } else {
+            closing_failures = closing_failures.saturating_add(1);
+            if closing_failures >= CLOSING_ATTEMPTS {
                 return;
             }
-            shared.wake.notified().await;
-            continue;
-        }
-        let spans = batch.iter().map(|record| span_data(record)).collect();
-        match exporter.export(spans).await {
-            Ok(()) => {
-                shared.acknowledge(batch.len());
-                failures = 0;
-                closing_failures = 0;
-            }
-            Err(error) => {
-                shared.lock().last_error = Some(format!("{}: {}", endpoint.url(), plain(error)));
-                failures = failures.saturating_add(1);
-                if phase == Phase::Running {
-                    pause_while_running(shared, BACKOFF.after(failures)).await;
-                } else {
-                    closing_failures = closing_failures.saturating_add(1);
-                    if closing_failures >= CLOSING_ATTEMPTS {
-                        return;
-                    }
-                    tokio::time::sleep(CLOSING_BACKOFF.after(closing_failures)).await;
-                }
-            }
+            tokio::time::sleep(CLOSING_BACKOFF.after(closing_failures).max(wait)).await;
         }
     }
 }
 
-/// The SDK prefixes every failure with the words `Operation failed`, which say nothing.
-fn plain(error: OTelSdkError) -> String {
-    match error {
-        OTelSdkError::InternalFailure(message) => message,
-        other @ (OTelSdkError::AlreadyShutdown | OTelSdkError::Timeout(_)) => other.to_string(),
+/// The disk's trouble, which may pass as the network's may.
+fn not_readable(error: &LogError) -> Halt {
+    Halt::Later {
+        why: error.to_string(),
+        wait: None,
     }
 }
 
-/// Waits for `pause`, or until the run ends: then there is one more attempt at once. New spans do not shorten the pause.
-async fn pause_while_running(shared: &Shared, pause: Duration) {
-    let ended = async {
-        while shared.lock().phase == Phase::Running {
-            shared.wake.notified().await;
-        }
-    };
-    // Elapsed or ended: either way the next attempt is due.
-    drop(tokio::time::timeout(pause, ended).await);
+/// Says how far the log was read.
+fn note(shared: &Shared, job: &Job, feed: &Feed, to_the_end: bool) {
+    let mut state = shared.lock();
+    let ours = job.source.from.is_some_and(|from| feed.seq() >= from);
+    let fresh = feed.fed().saturating_sub(state.read_before + state.read_here);
+    if ours {
+        // A batch that reaches over the boundary counts as ours; the sum is what matters, and the greater one is taken.
+        state.read_here += fresh;
+    } else {
+        state.read_before += fresh;
+    }
+    state.caught_up |= ours || to_the_end;
+    state.report.before = feed.passed();
+    state.report.restarted = feed.restarted();
+    if let Some(damage) = feed.damage() {
+        state.report.last_error.get_or_insert_with(|| damage.to_owned());
+    }
 }
 
-/// Builds the exporter of the OTLP crate with its own retries off: ours know when the run ends.
-fn build(endpoint: &Endpoint, spans_of: &Resource) -> Result<OtlpExporter, String> {
-    let once = opentelemetry_otlp::RetryPolicy::disabled();
-    let headers: HashMap<String, String> = endpoint.headers().clone().into_iter().collect();
-    let built = match endpoint.protocol() {
-        Protocol::Grpc => {
-            let headers = (&headers)
-                .try_into()
-                .map_err(|_| "a header of the endpoint is not one that can be sent".to_owned())?;
-            OtlpExporter::builder()
-                .with_tonic()
-                .with_metadata(MetadataMap::from_headers(headers))
-                .with_endpoint(endpoint.url())
-                .with_timeout(endpoint.timeout())
-                .with_retry_policy(once)
-                .build()
+/// Writes down what became of the first spans of a batch, moves the cursor over them, and returns how many they are.
+async fn settle(
+    shared: &Shared,
+    job: &Job,
+    resource: &Resource,
+    batch: &[Ready],
+    delivered: Delivered,
+    connection: &Connection,
+) -> (usize, Option<Halt>) {
+    let Delivered {
+        mut fates,
+        rejected,
+        remark,
+        mut halt,
+    } = delivered;
+    let first = fates.iter().position(|fate| matches!(fate, Fate::Condemned(_)));
+    if let Some(first) = first
+        && !is_credible(shared, &fates, connection).await
+    {
+        let mut doubtful = fates.split_off(first).into_iter();
+        if let (None, Some(Fate::Condemned(why))) = (&halt, doubtful.next()) {
+            halt = Some(Halt::Refuses(why));
         }
-        Protocol::HttpProtobuf => OtlpExporter::builder()
-            .with_http()
-            .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
-            .with_headers(headers)
-            .with_endpoint(endpoint.url())
-            .with_timeout(endpoint.timeout())
-            .with_retry_policy(once)
-            .build(),
-    };
-    let mut exporter = built.map_err(|error| error.to_string())?;
-    exporter.set_resource(&resource(spans_of));
-    Ok(exporter)
+    }
+    let mut settled = 0_usize;
+    for (fate, ready) in fates.iter().zip(batch) {
+        if let Fate::Condemned(why) = fate {
+            let letter = json!({
+                "seq": ready.cursor.head.seq,
+                "why": why,
+                "request": encode::request(resource, vec![ready.span.clone()]),
+            });
+            let letter = job.redactor.scrub_text(letter.to_string());
+            if let Err(error) = job.source.dir.add_dead_letter(&job.to, &letter) {
+                halt = Some(Halt::Later {
+                    why: error.to_string(),
+                    wait: None,
+                });
+                break;
+            }
+        }
+        let mut state = shared.lock();
+        match fate {
+            Fate::Taken => state.report.sent += 1,
+            Fate::Cut => {
+                state.report.sent += 1;
+                state.report.cut += 1;
+            }
+            Fate::Condemned(why) => {
+                state.report.dead += 1;
+                state.report.last_error = Some(format!("{}: {why}", job.endpoint.url()));
+            }
+        }
+        state.settled += 1;
+        settled += 1;
+    }
+    if rejected > 0 {
+        let mut state = shared.lock();
+        state.report.rejected += rejected;
+        let why = remark.unwrap_or_default();
+        state.report.last_error = Some(format!("{}: {why}", job.endpoint.url()));
+    }
+    if let Some(last) = settled.checked_sub(1).and_then(|last| batch.get(last))
+        && let Err(error) = job.source.dir.write_cursor(&job.to, last.cursor)
+    {
+        // The next export sends these once more, which does no harm.
+        shared.fail(error.to_string());
+    }
+    (settled, halt)
+}
+
+/// Tells whether spans that were refused alone are to blame: the receiver takes others, or at least a request without any.
+async fn is_credible(shared: &Shared, fates: &[Fate], connection: &Connection) -> bool {
+    let condemned = |fate: &&Fate| matches!(fate, Fate::Condemned(_));
+    if fates.iter().any(|fate| !condemned(&fate)) {
+        return true;
+    }
+    if fates.len() > FEW && shared.lock().report.sent == 0 {
+        return false;
+    }
+    let empty = encode::request(&Resource::default(), Vec::new());
+    connection.send(empty).await.answer == Answer::Taken
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracegate_core::{
-        ids::{SpanId, TraceId},
-        span::{Attributes, Parent, RecordKind, SpanStatus, Value},
-    };
-
-    fn span(bytes: usize) -> SpanRecord {
-        SpanRecord {
-            trace_id: TraceId::from_bytes([1; 16]),
-            span_id: SpanId::from_bytes([2; 8]),
-            parent: Parent::Root,
-            name: "n".to_owned(),
-            kind: RecordKind::Internal,
-            start_ns: 1,
-            end_ns: 2,
-            attrs: Attributes::from([("k".into(), Value::Str("x".repeat(bytes)))]),
-            events: Vec::new(),
-            dropped_events: 0,
-            links: Vec::new(),
-            status: SpanStatus::Unset,
-        }
-    }
-
-    fn queue(sizes: &[usize]) -> Exporter {
-        let exporter = Exporter {
-            shared: Arc::new(Shared::default()),
-            close: None,
-        };
-        exporter.send(sizes.iter().map(|size| span(*size)).collect());
-        exporter
-    }
-
-    #[test]
-    fn a_batch_is_bounded_by_spans_and_by_bytes_and_never_empty() {
-        let check = |sizes: &[usize], wanted: usize| {
-            assert_eq!(
-                queue(sizes).shared.batch().0.len(),
-                wanted,
-                "{} spans",
-                sizes.len()
-            );
-        };
-        check(&[], 0);
-        check(&[1; 300], BATCH_SPANS);
-        check(&[1024 * 1024; 3], 1);
-        check(&[700 * 1024; 3], 2);
-        check(&[3 * 1024 * 1024, 1], 1);
-    }
-
-    #[test]
-    fn what_does_not_fit_into_the_queue_is_pending_and_not_forgotten() {
-        let exporter = queue(&vec![1; QUEUE_SPANS + 5]);
-        let report = exporter.report();
-        assert_eq!((report.sent, report.pending), (0, QUEUE_SPANS as u64 + 5));
-        assert!(report.last_error.is_some());
-        exporter.shared.acknowledge(QUEUE_SPANS);
-        let report = exporter.report();
-        assert_eq!((report.sent, report.pending), (QUEUE_SPANS as u64, 5));
-        let exporter = queue(&[QUEUE_BYTES, 1]);
-        assert_eq!(
-            exporter.shared.batch().0.len(),
-            1,
-            "the small one fits, the huge one does not"
-        );
-        assert_eq!(exporter.report().pending, 2);
-    }
-
-    #[test]
-    fn dropping_an_exporter_ends_its_thread_without_waiting_for_the_receiver() {
-        // Connections to it are taken by the system and never answered.
-        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", silent.local_addr().unwrap());
-        let endpoint = Endpoint::resolve(Some(&url), &crate::endpoint::OtelEnv::new())
-            .unwrap()
-            .unwrap();
-        let exporter = Exporter::start(endpoint, Resource::default()).unwrap();
-        exporter.send(vec![span(1)]);
-        let shared = Arc::clone(&exporter.shared);
-        drop(exporter);
-        let running = |state: &mut State| state.phase != Phase::Ended;
-        let waited = shared
-            .ended
-            .wait_timeout_while(shared.lock(), Duration::from_secs(60), running);
-        assert!(!waited.unwrap().1.timed_out());
-        assert_eq!(shared.report().pending, 1);
-    }
 
     #[test]
     fn pauses_double_up_to_their_limit() {

@@ -4,7 +4,11 @@
 //! cannot be sent is counted and reported, never raised.
 
 pub mod bridge;
-pub mod convert;
+mod delivery;
+pub mod doctor;
+pub mod encode;
 pub mod endpoint;
 pub mod exporter;
+mod feed;
 pub mod jsonl;
+mod transport;

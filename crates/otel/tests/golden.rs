@@ -16,18 +16,18 @@ use tracegate_otel::jsonl::to_json_line;
 
 const GOLDEN: &str = include_str!("golden/repair.otlp.jsonl");
 
-fn lines(projected: &Projected) -> String {
+fn lines(projected: Projected) -> String {
     let resource = projected.resource.as_ref().unwrap();
     let lines = projected
         .spans
-        .iter()
+        .into_iter()
         .map(|span| to_json_line(resource, span).unwrap());
     lines.collect()
 }
 
 #[test]
 fn the_file_of_a_recorded_run_is_the_golden_one_byte_for_byte() {
-    let found = lines(&project(&run(), &events()));
+    let found = lines(project(&run(), &events()));
     if found != GOLDEN {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("repair.otlp.jsonl");
         fs::write(&path, &found).unwrap();

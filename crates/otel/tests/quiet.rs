@@ -5,15 +5,12 @@
 mod receivers;
 #[path = "../../core/tests/recorded/mod.rs"]
 mod recorded;
+mod stored;
 
 use receivers::grpc_receiver;
-use recorded::{events, run};
-use std::{sync::Mutex, thread, time::Duration};
-use tracegate_core::span::project;
-use tracegate_otel::{
-    endpoint::{Endpoint, OtelEnv},
-    exporter::Exporter,
-};
+use std::{sync::Mutex, thread};
+use stored::{Stored, endpoint, redactor};
+use tracegate_otel::exporter::Exporter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::{
     Layer,
@@ -35,15 +32,10 @@ impl<S: Subscriber> Layer<S> for Listening {
 #[test]
 fn the_exporters_thread_logs_nothing_about_itself() {
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Listening)).unwrap();
-    let projected = project(&run(), &events());
+    let stored = Stored::recorded();
     let (port, received) = grpc_receiver();
-    let endpoint = Endpoint::resolve(
-        Some(&format!("http://127.0.0.1:{port}")),
-        &OtelEnv::from([("OTEL_EXPORTER_OTLP_PROTOCOL".to_owned(), "grpc".to_owned())]),
-    );
-    let exporter = Exporter::start(endpoint.unwrap().unwrap(), projected.resource.unwrap()).unwrap();
-    exporter.send(projected.spans);
-    assert_eq!(exporter.finish(Duration::from_secs(60)).pending, 0);
+    let exporter = Exporter::start(endpoint(port, "grpc", &[]), stored.source(), redactor()).unwrap();
+    assert_eq!(exporter.drain().pending, 0);
     drop(received);
     let spoke = SPOKE.lock().unwrap();
     // The receiver's thread speaks the same protocol through the same library, so somebody did log.

@@ -10,6 +10,7 @@ pub mod config;
 pub mod context;
 pub mod conversation;
 pub mod gate;
+pub mod heal;
 pub mod limits;
 pub mod live;
 pub mod model;

@@ -12,14 +12,16 @@ use tracegate_core::{
     context_report::{ContextReport, is_report_key},
     event::Event,
     fact::{
-        Fact, Failure, Healed, SpanKind, is_free_key, is_schema_key, log::RedactionNoted, run::Durability,
+        Fact, Failure, Healed, SpanKind, is_free_key, is_schema_key,
+        log::{LogRecovered, RedactionNoted},
+        run::Durability,
     },
     ids::{ActionId, RunId, SegmentNo, Seq, SpanId, StepNo, Timestamp, TraceId},
     payload::{ArtifactRef, INLINE_STRING, Payload, encoded_len},
     redact::{Redactor, Schema, ScrubError, Scrubbed},
     state::{RunState, Violation},
 };
-use tracegate_store::{ArtifactError, Artifacts, Head, LogError, LogWriter, RunDir, StoreError};
+use tracegate_store::{ArtifactError, Artifacts, Head, LogError, LogWriter, Recovery, RunDir, StoreError};
 
 /// The run cannot be recorded, so it stops.
 #[derive(Debug, thiserror::Error)]
@@ -445,12 +447,22 @@ impl Recorder {
         self.close(failure, self.state.ts, segment)
     }
 
-    /// Ends every span that a dead process left open, innermost first, at the time of its last event.
+    /// Writes what a process begins with that takes over from a dead one: what had to be mended at the end of the log, and an end for
+    /// every span that was left open, innermost first, at the time of the dead one's last event.
     ///
     /// # Errors
     /// As [`Recorder::record`].
-    pub fn heal(&mut self, failure: &Failure, died: Timestamp) -> Result<(), RecorderError> {
-        self.close(failure, died, None)
+    pub fn take_over(&mut self, recovery: &Recovery, died: Timestamp) -> Result<(), RecorderError> {
+        if let Recovery::Quarantined { offset, bytes, file } = recovery {
+            let recovered = LogRecovered {
+                offset: *offset,
+                torn_bytes: *bytes,
+                quarantine: file.clone(),
+            };
+            self.record(Place::default(), recovered)?;
+        }
+        let killed = Failure::new("process_killed", "the process ended before the operation did");
+        self.close(&killed, died, None)
     }
 
     fn close(

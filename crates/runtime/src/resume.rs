@@ -15,9 +15,8 @@ use crate::{
 use std::collections::BTreeMap;
 use tracegate_core::{
     fact::{
-        Failure, SpanRef,
+        SpanRef,
         gate::PolicyGranted,
-        log::LogRecovered,
         run::{Limits, RunStarted, SegmentStarted, StatusChanged},
         tool::{Observation, ObservationKind, Phase},
         user::{Permission, QuestionKind},
@@ -337,18 +336,7 @@ impl Session {
         pid: u32,
         config: &RunConfig,
     ) -> Result<(), RecorderError> {
-        if let Recovery::Quarantined { offset, bytes, file } = &before.recovery {
-            let recovered = LogRecovered {
-                offset: *offset,
-                torn_bytes: *bytes,
-                quarantine: file.clone(),
-            };
-            self.recorder.record(Place::default(), recovered)?;
-        }
-        self.recorder.heal(
-            &Failure::new("process_killed", "the process ended before the operation did"),
-            before.died,
-        )?;
+        self.recorder.take_over(&before.recovery, before.died)?;
         if let (Some((_, answer)), Some(asked)) = (&changes.answer, &before.asked) {
             let question = self.recorder.artifacts().text(&asked.question.text)?;
             self.hear(asked.id, &question, answer.as_str())?;

@@ -41,16 +41,11 @@ pub enum ArtifactError {
 pub struct Artifacts {
     root: PathBuf,
     /// Files named since the last barrier: the log may not be synced before they are.
-    unsynced: Arc<Mutex<Unsynced>>,
+    unsynced: Arc<Mutex<BTreeSet<PathBuf>>>,
+    /// Directories whose own names this process has made durable. Held by a barrier to its end: a second one may not pass before what
+    /// the first took is durable. Whoever puts an artifact meanwhile does not wait for it.
+    anchored: Arc<Mutex<BTreeSet<PathBuf>>>,
     disk: Arc<dyn Disk>,
-}
-
-/// What the next barrier has to do.
-#[derive(Debug, Default)]
-struct Unsynced {
-    files: BTreeSet<PathBuf>,
-    /// Directories whose own names this process has made durable.
-    anchored: BTreeSet<PathBuf>,
 }
 
 impl Artifacts {
@@ -58,6 +53,7 @@ impl Artifacts {
         Self {
             root,
             unsynced: Arc::default(),
+            anchored: Arc::default(),
             disk,
         }
     }
@@ -97,7 +93,6 @@ impl Artifacts {
         self.unsynced
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .files
             .insert(path.to_owned());
         Ok(())
     }
@@ -117,9 +112,19 @@ impl Artifacts {
     /// # Errors
     /// When the file system refuses; the log must not be synced then.
     pub fn barrier(&self) -> io::Result<()> {
-        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut anchored = self.anchored.lock().unwrap_or_else(PoisonError::into_inner);
+        let unsynced = || self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = std::mem::take(&mut *unsynced());
+        let done = self.make_durable(&files, &mut anchored);
+        if done.is_err() {
+            unsynced().extend(files);
+        }
+        done
+    }
+
+    fn make_durable(&self, files: &BTreeSet<PathBuf>, anchored: &mut BTreeSet<PathBuf>) -> io::Result<()> {
         let mut shards = BTreeSet::new();
-        for path in &unsynced.files {
+        for path in files {
             self.disk.sync(path)?;
             shards.extend(path.parent().map(Path::to_owned));
         }
@@ -127,15 +132,14 @@ impl Artifacts {
         for shard in &shards {
             self.disk.sync(shard)?;
             // Whoever made a directory may have died before its name was durable.
-            if !unsynced.anchored.contains(shard) {
+            if !anchored.contains(shard) {
                 above.extend(shard.ancestors().skip(1).take(3).map(Path::to_owned));
             }
         }
         for dir in above.iter().rev() {
             self.disk.sync(dir)?;
         }
-        unsynced.anchored.extend(shards);
-        unsynced.files.clear();
+        anchored.extend(shards);
         Ok(())
     }
 

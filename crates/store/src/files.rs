@@ -17,7 +17,7 @@ use std::{
 use tracegate_core::{
     event::Event,
     fact::{Data as _, log::LogGap, run::VerificationRecorded},
-    ids::{Chain, Seq, StepNo},
+    ids::{Chain, RunId, Seq, StepNo},
     redact::Scrubbed,
 };
 
@@ -31,6 +31,15 @@ pub struct Head {
 }
 
 impl Head {
+    /// Returns the place before the first event of `run`.
+    #[must_use]
+    pub fn start(run: &RunId) -> Self {
+        Self {
+            seq: Seq(0),
+            chain: Chain::genesis(run),
+        }
+    }
+
     /// Tells whether `event`, after which the chain is `chain`, is another one than was synced at that place.
     pub(crate) fn contradicts(&self, event: &Event, chain: Chain) -> bool {
         event.through() == self.seq && chain != self.chain && !self.is_superseded_by(event)
@@ -125,15 +134,24 @@ impl RunDir {
         write().map_err(|error| StoreError::write(&path, error))
     }
 
-    /// Replaces the file of spans.
+    /// Replaces the file of spans by the lines that `next` gives until it gives none; there may be more of them than memory.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn write_traces(&self, lines: &Scrubbed<String>) -> Result<(), StoreError> {
+    /// When it cannot be written, and whatever `next` returns; then the one before stays.
+    pub fn write_traces<E: From<StoreError>>(
+        &self,
+        mut next: impl FnMut() -> Result<Option<Scrubbed<String>>, E>,
+    ) -> Result<(), E> {
         let path = self.traces();
-        let bytes = lines.get().as_bytes();
-        replace(self.disk(), &path, bytes, 0o600, Keep::Whatever)
-            .map_err(|error| StoreError::write(&path, error))
+        let failed = |error| StoreError::write(&path, error);
+        let file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(self.path());
+        let mut target = BufWriter::new(file.map_err(failed)?);
+        while let Some(line) = next()? {
+            target.write_all(line.get().as_bytes()).map_err(failed)?;
+        }
+        let file = target.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.persist(&path).map_err(|error| failed(error.error))?;
+        Ok(())
     }
 
     /// Appends a verifier's result.

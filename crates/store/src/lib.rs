@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod disk;
+mod exports;
 mod files;
 mod fsck;
 mod layout;
@@ -16,6 +17,7 @@ mod store;
 
 pub use artifacts::{ArtifactError, Artifacts};
 pub use disk::{Disk, LogFile, RealDisk};
+pub use exports::{Cursor, Destination};
 pub use files::Head;
 pub use fsck::{Finding, LISTED, Report, Verdict, fsck};
 pub use layout::RunDir;

@@ -11,7 +11,7 @@ use crate::{
 };
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader},
+    io::{self, BufRead, BufReader, Seek as _, SeekFrom},
     path::PathBuf,
 };
 use tracegate_core::{
@@ -120,6 +120,30 @@ impl LogReader {
         })?;
         let file = BufReader::with_capacity(1 << 16, file);
         Ok(Self::over(file, run.id(), run.head(), path))
+    }
+
+    /// Goes on after the end: what was appended since is read next. For whoever follows a log that another thread writes.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn go_on(&mut self) -> Result<(), LogError> {
+        // Of a record that was read without its line feed, the line feed is the next byte to come.
+        self.offset += u64::from(self.tail == Some(Tail::Unterminated));
+        self.tail = None;
+        let to = SeekFrom::Start(self.offset);
+        self.file
+            .seek(to)
+            .map(drop)
+            .map_err(|error| self.failed("read", error))
+    }
+
+    /// Makes everything that was read durable. The artifacts that it names must be so before.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn sync(&self) -> Result<(), LogError> {
+        let synced = self.file.get_ref().sync_data();
+        synced.map_err(|error| self.failed("sync", error))
     }
 }
 
@@ -230,11 +254,12 @@ impl<R: BufRead> LogReader<R> {
     }
 
     fn read_line(&mut self, line: &mut Vec<u8>) -> Result<u64, LogError> {
-        next_line(&mut self.file, line).map_err(|error| LogError::Io {
-            doing: "read",
-            path: self.path.clone(),
-            error,
-        })
+        next_line(&mut self.file, line).map_err(|error| self.failed("read", error))
+    }
+
+    fn failed(&self, doing: &'static str, error: io::Error) -> LogError {
+        let path = self.path.clone();
+        LogError::Io { doing, path, error }
     }
 
     /// Tells a torn tail from damage: after a torn write nothing that is an event can follow.
@@ -503,7 +528,6 @@ impl LogWriter {
 
 /// Copies the end of a log into a new file and returns its name; those bytes went through redaction before they were written.
 fn set_aside(run: &RunDir, offset: u64) -> io::Result<String> {
-    use std::io::{Seek as _, SeekFrom};
     let mut source = File::open(run.events())?;
     source.seek(SeekFrom::Start(offset))?;
     // The same place can be torn more than once, and what was set aside is evidence: no file is ever overwritten.

@@ -25,6 +25,7 @@ use tracegate_core::{
     ids::RunId,
     stop::{Exit, StopReason},
 };
+use tracegate_otel::endpoint::Typed;
 use tracegate_report::{RunView, Width, summary};
 use tracegate_store::RunDir;
 
@@ -119,11 +120,17 @@ pub(crate) fn carry_out(
     run: &RunId,
     start: impl FnOnce(Surroundings<'_>) -> Result<Session, Failure>,
 ) -> Result<Ending, Failure> {
-    let sending = spans::endpoint(environment, export.url.as_deref())?.map(spans::Sending::new);
+    let typed = Typed {
+        url: export.url.as_deref(),
+        ..Typed::default()
+    };
+    let sending = spans::endpoint(environment, &typed)?.ok().map(|endpoint| {
+        spans::Sending::new(endpoint, ingredients.store.clone(), ingredients.redactor.clone())
+    });
     let live = spans::install_bridge(environment, &ingredients.redactor);
     let mut sinks = ingredients.progress(environment, quiet);
     if let Some(sending) = &sending {
-        sinks.push(sending.sink(run, ingredients.store.run(run).ok().as_ref())?);
+        sinks.push(sending.sink(run));
     }
     sinks.extend(crate::pause::Pause::of(environment));
     let session = start(ingredients.surroundings(sinks, Some(live)))?;
@@ -136,7 +143,7 @@ pub(crate) fn carry_out(
     // Whatever came of the run, its spans are written: they are computed from what the log holds.
     let written = spans::write(&dir, &ingredients.redactor);
     if let Some(sending) = sending {
-        sending.finish(&ingredients.redactor, dir.id());
+        sending.finish(environment, &dir);
     }
     let ending = ending?;
     written?;

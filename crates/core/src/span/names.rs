@@ -78,6 +78,8 @@ pub const END_SEQ: &str = "tracegate.event.end_seq";
 pub const HEALED: &str = "tracegate.healed";
 /// Set where the span ended because its run waits for its user.
 pub const SUSPENDED: &str = "tracegate.suspended";
+/// On a span that a receiver took only after everything long in it was shortened; other receivers have it whole.
+pub const EXPORT_CUT: &str = "tracegate.export.cut";
 /// How a span relates to the one that it links to; repeated on the span, because Jaeger's page drops link attributes.
 pub const LINK_RELATION: &str = "tracegate.link.relation";
 /// Version of the program that ran the segment.

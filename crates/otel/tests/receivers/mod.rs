@@ -11,8 +11,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message as _;
 use std::{
     collections::BTreeMap,
-    io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::{Read, Write as _},
+    net::TcpListener,
     sync::mpsc,
     thread,
 };
@@ -24,30 +24,50 @@ pub(crate) struct Received {
     pub(crate) request: ExportTraceServiceRequest,
 }
 
+/// How a receiver answers a request over HTTP: status, further headers (each ending in CR LF), body.
+pub(crate) type HttpAnswer = (u16, &'static str, Vec<u8>);
+
 /// Answers OTLP over HTTP with `statuses` in turn and with 200 afterwards.
 pub(crate) fn http_receiver(statuses: &'static [u16]) -> (u16, mpsc::Receiver<Received>) {
+    let mut statuses = statuses.iter();
+    judging_receiver(move |_| (*statuses.next().unwrap_or(&200), "", Vec::new()))
+}
+
+/// Answers OTLP over HTTP as `judge` says.
+pub(crate) fn judging_receiver(
+    judge: impl FnMut(&ExportTraceServiceRequest) -> HttpAnswer + Send + 'static,
+) -> (u16, mpsc::Receiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let (sender, received) = mpsc::channel();
-    thread::spawn(move || {
-        let mut statuses = statuses.iter();
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let Some(seen) = read_request(&mut stream) else {
-                continue;
-            };
-            if sender.send(seen).is_err() {
-                return;
-            }
-            let status = statuses.next().unwrap_or(&200);
-            let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            stream.write_all(answer.as_bytes()).unwrap();
-        }
-    });
+    thread::spawn(move || serve(&listener, judge, &sender));
     (port, received)
 }
 
-fn read_request(stream: &mut TcpStream) -> Option<Received> {
+/// Serves a listener that may have been there, without anybody listening, before.
+pub(crate) fn serve(
+    listener: &TcpListener,
+    mut judge: impl FnMut(&ExportTraceServiceRequest) -> HttpAnswer,
+    sender: &mpsc::Sender<Received>,
+) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let Some(seen) = read_request(&mut stream) else {
+            continue;
+        };
+        let (status, headers, body) = judge(&seen.request);
+        if sender.send(seen).is_err() {
+            return;
+        }
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 {status} X\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
+        // Whoever gave up waiting has closed the connection.
+        stream.write_all(&[head.as_bytes(), &body].concat()).ok();
+    }
+}
+
+pub(crate) fn read_request(stream: &mut (impl Read + ?Sized)) -> Option<Received> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -63,6 +83,13 @@ fn read_request(stream: &mut TcpStream) -> Option<Received> {
         .collect();
     let mut body = vec![0; headers["content-length"].parse().unwrap()];
     stream.read_exact(&mut body).ok()?;
+    if headers.get("content-encoding").map(String::as_str) == Some("gzip") {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(body.as_slice())
+            .read_to_end(&mut plain)
+            .unwrap();
+        body = plain;
+    }
     let request = ExportTraceServiceRequest::decode(body.as_slice()).unwrap();
     Some(Received {
         path,
@@ -71,8 +98,18 @@ fn read_request(stream: &mut TcpStream) -> Option<Received> {
     })
 }
 
-/// Answers OTLP over gRPC, for one connection after the other.
+/// How a receiver answers a request over gRPC: status code, and the details that go with it.
+pub(crate) type GrpcAnswer = (u16, Vec<u8>);
+
+/// Takes everything over gRPC.
 pub(crate) fn grpc_receiver() -> (u16, mpsc::Receiver<Received>) {
+    judging_grpc_receiver(|_| (0, Vec::new()))
+}
+
+/// Answers OTLP over gRPC as `judge` says, for one connection after the other. Messages above 4 MiB are refused, as Go's servers do.
+pub(crate) fn judging_grpc_receiver(
+    judge: fn(&ExportTraceServiceRequest) -> GrpcAnswer,
+) -> (u16, mpsc::Receiver<Received>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     listener.set_nonblocking(true).unwrap();
@@ -88,7 +125,7 @@ pub(crate) fn grpc_receiver() -> (u16, mpsc::Receiver<Received>) {
                 let mut connection = h2::server::handshake(stream).await.unwrap();
                 while let Some(Ok((request, respond))) = connection.accept().await {
                     // The connection moves only while it is polled, so the call is answered beside it.
-                    tokio::spawn(answer(request, respond, sender.clone()));
+                    tokio::spawn(answer(request, respond, sender.clone(), judge));
                 }
             }
         });
@@ -100,6 +137,7 @@ async fn answer(
     request: http::Request<h2::RecvStream>,
     mut respond: h2::server::SendResponse<Bytes>,
     sender: mpsc::Sender<Received>,
+    judge: fn(&ExportTraceServiceRequest) -> GrpcAnswer,
 ) {
     let (head, mut body) = request.into_parts();
     let mut message = Vec::new();
@@ -108,7 +146,20 @@ async fn answer(
         message.extend_from_slice(&chunk);
     }
     // One byte of compression flag and four of length come before the message.
-    let request = ExportTraceServiceRequest::decode(&message[5..]).unwrap();
+    let mut bytes = message[5..].to_vec();
+    if message[0] == 1 {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(bytes.as_slice())
+            .read_to_end(&mut plain)
+            .unwrap();
+        bytes = plain;
+    }
+    let request = ExportTraceServiceRequest::decode(bytes.as_slice()).unwrap();
+    let (status, details) = if bytes.len() > 4 * 1024 * 1024 {
+        (8, Vec::new())
+    } else {
+        judge(&request)
+    };
     let headers = head
         .headers
         .iter()
@@ -124,10 +175,32 @@ async fn answer(
         .body(())
         .unwrap();
     let mut stream = respond.send_response(response, false).unwrap();
-    stream.send_data(vec![0; 5].into(), false).unwrap();
-    let trailers = [(
-        http::HeaderName::from_static("grpc-status"),
-        http::HeaderValue::from_static("0"),
-    )];
-    stream.send_trailers(trailers.into_iter().collect()).unwrap();
+    if status == 0 {
+        // An empty message, or the answer that the details hold.
+        let length = u32::try_from(details.len()).unwrap().to_be_bytes();
+        let answer = [&[0], length.as_slice(), &details].concat();
+        stream.send_data(answer.into(), false).unwrap();
+    }
+    let mut trailers = http::HeaderMap::new();
+    trailers.insert("grpc-status", status.into());
+    if status != 0 && !details.is_empty() {
+        let details = base64(&details);
+        trailers.insert("grpc-status-details-bin", details.parse().unwrap());
+    }
+    stream.send_trailers(trailers).unwrap();
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let word = chunk
+            .iter()
+            .fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for at in 0..=chunk.len() {
+            text.push(char::from(letters[(word >> (18 - 6 * at) & 63) as usize]));
+        }
+    }
+    text
 }

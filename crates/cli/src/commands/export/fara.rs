@@ -10,7 +10,7 @@ use crate::{
     commands::{export::found, run::quote, show::warn},
     environment::Environment,
     failure::Failure,
-    print,
+    print, runs,
 };
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::{
@@ -42,7 +42,8 @@ pub(super) fn export(environment: &Environment, global: &Global, args: &Export) 
     let Some(output) = &args.output else {
         return Err(Failure::usage("Fara's format is a directory: name it with -o DIR").help(USAGE));
     };
-    let (found, redactor) = found(environment, global, name)?;
+    let (store, dir, redactor) = found(environment, global, name)?;
+    let found = runs::read(store, dir)?;
     let artifacts = found.store.artifacts();
     let sources = Sources {
         text: &|payload| artifacts.text(payload),
