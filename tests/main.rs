@@ -15,6 +15,7 @@ mod corpus;
 mod crash;
 mod e2e;
 mod golden;
+mod healing;
 mod state;
 mod support;
 mod tidy;

@@ -3,6 +3,7 @@
 mod dependencies;
 mod exit_codes;
 mod sources;
+mod variables;
 
 use crate::support::root;
 use std::path::{Path, PathBuf};
