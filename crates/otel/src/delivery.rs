@@ -48,7 +48,10 @@ pub(crate) struct Delivered {
 pub(crate) async fn deliver(transport: &impl Transport, resource: &Resource, batch: &[Ready]) -> Delivered {
     let mut done = Delivered::default();
     // What is still to be sent, the first part last.
-    let mut parts = vec![0..batch.len()];
+    let mut parts = Vec::from([Range {
+        start: 0,
+        end: batch.len(),
+    }]);
     while let Some(part) = parts.pop() {
         let ready = batch.get(part.clone()).unwrap_or_default();
         let spans = ready.iter().map(|ready| ready.span.clone()).collect();
@@ -58,11 +61,20 @@ pub(crate) async fn deliver(transport: &impl Transport, resource: &Resource, bat
                 let shorter = vec![encode::cut(alone.span.clone())];
                 match transport.send(encode::request(resource, shorter)).await.answer {
                     Answer::Refused(_) => done.fates.push(Fate::Condemned(why)),
-                    other => done.settle(other, 1, Fate::Cut),
+                    answer @ (Answer::Taken
+                    | Answer::Partly { .. }
+                    | Answer::Misdirected(_)
+                    | Answer::Later { .. }) => done.settle(answer, 1, Fate::Cut),
                 }
             }
             (Answer::Refused(_), _) => parts.extend(halves(&part)),
-            (other, _) => done.settle(other, ready.len(), Fate::Taken),
+            (
+                answer @ (Answer::Taken
+                | Answer::Partly { .. }
+                | Answer::Misdirected(_)
+                | Answer::Later { .. }),
+                _,
+            ) => done.settle(answer, ready.len(), Fate::Taken),
         }
         let condemned = |fate: &Fate| matches!(fate, Fate::Condemned(_));
         if let Some(Fate::Condemned(why)) = done.fates.last()

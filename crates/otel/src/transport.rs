@@ -57,7 +57,7 @@ pub(crate) trait Transport {
 #[derive(Debug)]
 pub(crate) enum Connection {
     Grpc(grpc::Grpc),
-    Http(http::Http),
+    Http(Box<http::Http>),
 }
 
 impl Connection {
@@ -66,7 +66,7 @@ impl Connection {
         let tls = tls::config(endpoint)?;
         Ok(match endpoint.protocol() {
             Protocol::Grpc => Self::Grpc(grpc::Grpc::to(endpoint, tls)?),
-            Protocol::HttpProtobuf => Self::Http(http::Http::to(endpoint, tls)?),
+            Protocol::HttpProtobuf => Self::Http(Box::new(http::Http::to(endpoint, tls)?)),
         })
     }
 }

@@ -86,10 +86,15 @@ impl Http {
                     .map_err(|error| error.to_string())?
             }
         };
+        let length = body.len();
         let mut request = http::Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = self.headers.clone();
+        // An empty body would go without one, and some receivers insist on it.
+        request
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, length.into());
         let answered = self.client.request(request).await;
         let (head, body) = answered.map_err(|error| causes(&error))?.into_parts();
         // What cannot be read of an answer changes nothing about its status.

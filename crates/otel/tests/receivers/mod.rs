@@ -110,27 +110,49 @@ pub(crate) fn grpc_receiver() -> (u16, mpsc::Receiver<Received>) {
 pub(crate) fn judging_grpc_receiver(
     judge: fn(&ExportTraceServiceRequest) -> GrpcAnswer,
 ) -> (u16, mpsc::Receiver<Received>) {
+    let (port, listener) = listen();
+    let (sender, received) = mpsc::channel();
+    inside_a_runtime(async move {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        while let Ok((stream, _)) = listener.accept().await {
+            converse(stream, &sender, judge).await;
+        }
+    });
+    (port, received)
+}
+
+/// A port of this machine, for a runtime.
+pub(crate) fn listen() -> (u16, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     listener.set_nonblocking(true).unwrap();
-    let (sender, received) = mpsc::channel();
+    (port, listener)
+}
+
+/// Runs `receiving` on a thread of its own.
+pub(crate) fn inside_a_runtime(receiving: impl Future<Output = ()> + Send + 'static) {
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                let mut connection = h2::server::handshake(stream).await.unwrap();
-                while let Some(Ok((request, respond))) = connection.accept().await {
-                    // The connection moves only while it is polled, so the call is answered beside it.
-                    tokio::spawn(answer(request, respond, sender.clone(), judge));
-                }
-            }
-        });
+        runtime.block_on(receiving);
     });
-    (port, received)
+}
+
+/// Answers what comes over one connection.
+pub(crate) async fn converse(
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    sender: &mpsc::Sender<Received>,
+    judge: fn(&ExportTraceServiceRequest) -> GrpcAnswer,
+) {
+    let Ok(mut connection) = h2::server::handshake(stream).await else {
+        return;
+    };
+    while let Some(Ok((request, respond))) = connection.accept().await {
+        // The connection moves only while it is polled, so the call is answered beside it.
+        tokio::spawn(answer(request, respond, sender.clone(), judge));
+    }
 }
 
 async fn answer(
