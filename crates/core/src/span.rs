@@ -5,9 +5,11 @@ mod attributes;
 pub mod names;
 mod project;
 mod record;
+mod sorted;
 
 pub use project::{OpenSpan, Projected, Projector, project};
 pub use record::{
-    Attributes, Finite, MAX_LIST, MAX_LIST_ITEMS, MAX_NAME, MAX_SPAN_EVENTS, MAX_STRING, Parent, RecordKind,
-    Resource, SpanEvent, SpanLink, SpanRecord, SpanStatus, Value,
+    Finite, MAX_LIST, MAX_LIST_ITEMS, MAX_NAME, MAX_SPAN_EVENTS, MAX_STRING, Parent, RecordKind, Resource,
+    SpanEvent, SpanLink, SpanRecord, SpanStatus, Value,
 };
+pub use sorted::Attributes;

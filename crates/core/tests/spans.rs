@@ -257,8 +257,8 @@ fn points_inside_a_span_become_its_span_events() {
         (MAX_SPAN_EVENTS, 3)
     );
     assert_eq!(
-        spans[0].events[0].attrs[names::REDACTION_RULES],
-        Value::List(vec!["npm-token=2".to_owned()])
+        spans[0].events[0].attrs.get(names::REDACTION_RULES).unwrap(),
+        &Value::List(vec!["npm-token=2".to_owned()])
     );
 }
 
@@ -336,7 +336,10 @@ fn a_dead_process_ends_its_spans_when_it_died_and_the_next_one_links_back() {
     );
     let waiting = project(&run(), &healed("suspended")).spans;
     assert!(waiting.iter().all(|span| span.status == SpanStatus::Unset));
-    assert_eq!(waiting[0].attrs[names::SUSPENDED], Value::Bool(true));
+    assert_eq!(
+        waiting[0].attrs.get(names::SUSPENDED).unwrap(),
+        &Value::Bool(true)
+    );
 }
 
 #[test]
@@ -391,7 +394,7 @@ fn no_attribute_outgrows_its_limit() {
         "error": {"type": long, "message": long}}),
     );
     let spans = project(&run(), &log.events).spans;
-    let all = spans[0].attrs.iter().chain(&spans[0].events[0].attrs);
+    let all = spans[0].attrs.iter().chain(spans[0].events[0].attrs.iter());
     for (key, value) in all {
         match value {
             Value::Str(text) => assert!(text.len() <= MAX_STRING, "{key}"),
@@ -404,7 +407,10 @@ fn no_attribute_outgrows_its_limit() {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) => {}
         }
     }
-    assert_eq!(spans[0].attrs[names::CONTEXT_USED], Value::Int(i64::MAX));
+    assert_eq!(
+        spans[0].attrs.get(names::CONTEXT_USED).unwrap(),
+        &Value::Int(i64::MAX)
+    );
     let SpanStatus::Error(message) = &spans[0].status else {
         panic!("it failed");
     };

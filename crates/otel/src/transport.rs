@@ -56,7 +56,7 @@ pub(crate) trait Transport {
 /// A connection to an endpoint, made when the first request is sent.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    Grpc(grpc::Grpc),
+    Grpc(Box<grpc::Grpc>),
     Http(Box<http::Http>),
 }
 
@@ -65,7 +65,7 @@ impl Connection {
     pub(crate) fn to(endpoint: &Endpoint) -> Result<Self, String> {
         let tls = tls::config(endpoint)?;
         Ok(match endpoint.protocol() {
-            Protocol::Grpc => Self::Grpc(grpc::Grpc::to(endpoint, tls)?),
+            Protocol::Grpc => Self::Grpc(Box::new(grpc::Grpc::to(endpoint, tls)?)),
             Protocol::HttpProtobuf => Self::Http(Box::new(http::Http::to(endpoint, tls)?)),
         })
     }

@@ -34,7 +34,8 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 fn attributes() -> impl Strategy<Value = Attributes> {
-    collection::btree_map(any::<String>().prop_map_into(), values(), 0..5)
+    let pairs = collection::vec((any::<String>().prop_map_into(), values()), 0..5);
+    pairs.prop_map(|pairs| pairs.into_iter().collect())
 }
 
 prop_compose! {
@@ -126,7 +127,7 @@ fn time(ns: u64) -> SystemTime {
 fn key_values(attributes: &Attributes) -> Vec<KeyValue> {
     attributes
         .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), convert(value)))
+        .map(|(key, value)| KeyValue::new(key.to_owned(), convert(value)))
         .collect()
 }
 

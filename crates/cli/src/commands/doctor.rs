@@ -1,5 +1,4 @@
 //! `tracegate doctor`: whether what a run needs is there, and whether its spans would arrive.
-#![expect(clippy::disallowed_methods, reason = "the store is tried by writing to it")]
 
 use crate::{
     Outcome,

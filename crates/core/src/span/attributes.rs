@@ -1,10 +1,6 @@
 //! What each event adds to its span: attributes, and whether the operation failed. The table of `docs/spans.md`, as code.
 
-use super::{
-    arguments::arguments,
-    names,
-    record::{Attributes, Value},
-};
+use super::{arguments::arguments, names, record::Value, sorted::Attributes};
 use crate::{
     fact::{
         Fact, Failure,

@@ -4,9 +4,10 @@ use super::{
     attributes::{Actor, Sheet},
     names,
     record::{
-        Attributes, MAX_NAME, MAX_SPAN_EVENTS, Parent, RecordKind, Resource, SpanEvent, SpanLink, SpanRecord,
-        SpanStatus, Value,
+        MAX_NAME, MAX_SPAN_EVENTS, Parent, RecordKind, Resource, SpanEvent, SpanLink, SpanRecord, SpanStatus,
+        Value,
     },
+    sorted::Attributes,
 };
 use crate::{
     event::Event,

@@ -1,10 +1,11 @@
 //! A finished span as plain data: what every exporter, file and test of this project sees, independent of any OpenTelemetry crate.
 
+use super::sorted::Attributes;
 use crate::{
     ids::{SpanId, TraceId},
     payload::clip,
 };
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 /// The longest string in an attribute, in bytes; longer values freeze Jaeger's page (jaeger-ui 3798) and belong into artifacts.
 pub const MAX_STRING: usize = 1024;
@@ -83,9 +84,6 @@ impl Value {
         Self::List(kept)
     }
 }
-
-/// Attributes: unique keys in a fixed order, so that two exports agree byte for byte. Nearly all keys are constants of `names`.
-pub type Attributes = BTreeMap<Cow<'static, str>, Value>;
 
 /// What a span hangs under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

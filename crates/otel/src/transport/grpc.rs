@@ -28,7 +28,7 @@ impl Grpc {
             .with_tls_config(tls)
             .https_or_http()
             .enable_http2()
-            .build();
+            .wrap_connector(super::tls::tcp());
         let channel = Channel::from_shared(endpoint.url().to_owned())
             .map_err(|error| error.to_string())?
             .connect_with_connector_lazy(connector);

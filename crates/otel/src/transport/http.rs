@@ -35,7 +35,7 @@ impl Http {
             .with_tls_config(tls)
             .https_or_http()
             .enable_http1()
-            .build();
+            .wrap_connector(super::tls::tcp());
         let url = endpoint
             .url()
             .parse()

@@ -115,6 +115,7 @@ pub(crate) fn judging_grpc_receiver(
     inside_a_runtime(async move {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
         while let Ok((stream, _)) = listener.accept().await {
+            stream.set_nodelay(true).unwrap();
             converse(stream, &sender, judge).await;
         }
     });
