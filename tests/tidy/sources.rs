@@ -11,7 +11,6 @@ const NAMELESS: &[&str] = &[
 
 /// The modules through which tracegate reaches disk, clock, environment and processes. Each says why at its head.
 const DOORS: &[&str] = &[
-    "crates/cli/src/commands/doctor.rs",
     "crates/cli/src/commands/eval.rs",
     "crates/cli/src/commands/export.rs",
     "crates/cli/src/commands/export/fara.rs",
