@@ -327,7 +327,8 @@ fn a_dead_process_ends_its_spans_when_it_died_and_the_next_one_links_back() {
         ]
     );
     for span in &spans[..3] {
-        assert_eq!(span.end_ns, log[3].ts.0, "downtime is not work");
+        // The tool began with the last event; Jaeger warns about spans that take no time, and about children that end later.
+        assert_eq!(span.end_ns, log[3].ts.0 + 1, "downtime is not work");
     }
     assert_eq!(spans[3].parent, Parent::Local(spans[2].span_id));
     assert_eq!(

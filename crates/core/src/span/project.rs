@@ -252,7 +252,9 @@ impl Projector {
             self.show_verdict(&span.sheet);
         }
         let end_ns = if let Fact::SpanHealed(_, healed) = &event.fact {
-            healed.end_ts.0
+            // What began with the last event before a kill would take no time, and Jaeger warns about that. All healed spans get
+            // the nanosecond, so that none ends after its parent.
+            healed.end_ts.0.saturating_add(1)
         } else {
             event.ts.0
         };
