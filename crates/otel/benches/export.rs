@@ -7,7 +7,6 @@
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::unwrap_used,
-    clippy::cast_possible_truncation,
     reason = "a bench measures the machine it runs on, prints, and stops at the first surprise"
 )]
 
