@@ -24,6 +24,7 @@ use tracegate_otel::{
     endpoint::{Endpoint, Silence, Typed},
     exporter::{Durable, ExportReport, Exporter, Source},
     jsonl,
+    pairs::parse_pairs,
 };
 use tracegate_store::{LogReader, RealDisk, RunDir, Store, Tail};
 use tracing_subscriber::{EnvFilter, Layer as _, layer::SubscriberExt as _};
@@ -43,35 +44,8 @@ pub(crate) fn endpoint(
 pub(crate) fn resource(environment: &Environment) -> BTreeMap<String, String> {
     environment
         .var("OTEL_RESOURCE_ATTRIBUTES")
-        .and_then(parse_attributes)
+        .and_then(parse_pairs)
         .unwrap_or_default()
-}
-
-fn parse_attributes(text: &str) -> Option<BTreeMap<String, String>> {
-    let entries = text.split(',').filter(|entry| !entry.trim().is_empty());
-    entries
-        .map(|entry| {
-            let (name, value) = entry.split_once('=')?;
-            let name = decode(name.trim())?;
-            (!name.is_empty()).then_some((name, decode(value.trim())?))
-        })
-        .collect()
-}
-
-/// Undoes percent-encoding.
-fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Installs the live bridge and, with `TRACEGATE_LOG` set, log lines on standard error.
@@ -307,31 +281,6 @@ impl Sending {
         };
         if let Some(text) = complaint(&report, &self.endpoint, dir, &run) {
             print::talk(&self.redactor.scrub_text(text));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attributes_are_decoded_or_void() {
-        let check = |text: &str, wanted: Option<&[(&str, &str)]>| {
-            let wanted = wanted.map(|pairs| {
-                let owned = pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
-                owned.collect::<BTreeMap<_, _>>()
-            });
-            assert_eq!(parse_attributes(text), wanted, "{text}");
-        };
-        check(
-            "deployment.environment=ci, team=a%2Cb%3D,",
-            Some(&[("deployment.environment", "ci"), ("team", "a,b=")]),
-        );
-        check("a=%E4%B8%AD", Some(&[("a", "中")]));
-        check("", Some(&[]));
-        for void in ["a", "=b", "a=%", "a=%zz", "a=%ff", "a=1,b"] {
-            check(void, None);
         }
     }
 }

@@ -11,4 +11,5 @@ pub mod endpoint;
 pub mod exporter;
 mod feed;
 pub mod jsonl;
+pub mod pairs;
 mod transport;

@@ -1,6 +1,7 @@
 //! URLs of receivers and the headers that go with requests, parsed without a secret ever reaching an error.
 
 use super::EndpointError;
+use crate::pairs::decode_percent;
 use std::collections::BTreeMap;
 
 /// The parts of a URL that matter here.
@@ -85,19 +86,4 @@ pub(super) fn parse_headers<'a>(
             })
         })
         .collect()
-}
-
-fn decode_percent(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-            let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-            bytes.push(u8::try_from(high * 16 + low).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
