@@ -128,7 +128,7 @@ class Bench:
         return Run(self.newest())
 
     def killed(self, endpoint):
-        """Kills a demo while its tests run, goes on with it in a second process, and returns the run."""
+        """Kills a demo while its tests run, and returns the run as an export without a resume leaves it."""
         self.made += 1
 
         def testing():
@@ -145,14 +145,18 @@ class Bench:
         finally:
             process.kill()
             process.wait()
+        self.tell("export", "@last", "--endpoint", endpoint)
+        return Run(self.newest())
+
+    def resumed(self, endpoint):
+        """Goes on with a killed demo in a second process, and returns the run."""
         # Its claim stays unproven: nobody saw how the tests ended.
-        self.tell("resume", "@last", code=10)
-        self.export(endpoint)
+        self.tell("resume", "@last", "--export", endpoint, code=10)
         return Run(self.newest())
 
     def export(self, endpoint, protocol="grpc"):
-        """Sends the newest run again and returns what was said."""
-        return self.tell("export", "@last", "--endpoint", endpoint, protocol=protocol)
+        """Sends the newest run again, whatever was acknowledged, and returns what was said."""
+        return self.tell("export", "@last", "--endpoint", endpoint, "--again", protocol=protocol)
 
 
 def as_kept(value, given):
@@ -270,6 +274,9 @@ def readback(programs, bench):
                 must(f"{tags} finds what it should", (failed.trace in found, fixed.trace in found) == (with_failed, with_fixed))
                 print(f"search {json.dumps(tags)}: {len(found)} traces")
         killed = bench.killed(collector.endpoint("grpc"))
+        must("an export ends what the kill left open", len(killed.red) > 1)
+        arrived(jaeger, killed)
+        killed = bench.resumed(collector.endpoint("grpc"))
         arrived(jaeger, killed)
         segments = [pair for pair in killed.pairs.values() if pair["name"].startswith("invoke_agent ")]
         must("the killed run has two segments", len(segments) == 2)
