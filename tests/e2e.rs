@@ -30,3 +30,4 @@ mod record;
 mod secrets;
 mod steps;
 mod tools;
+mod traces;

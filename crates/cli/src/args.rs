@@ -171,6 +171,9 @@ pub(crate) struct How {
     /// How many tokens the model takes in; older turns give way to a summary when the conversation outgrows it
     #[arg(long, value_name = "TOKENS", default_value_t = 128_000, value_parser = clap::value_parser!(u64).range(8192..))]
     pub(crate) window: u64,
+    /// Refer to the span in TRACEPARENT from a trace of its own, instead of being part of that trace
+    #[arg(long)]
+    pub(crate) trace_link: bool,
     /// Where the policy asks: refuse, or suspend the run until `tracegate answer` [default: ask at a terminal, else refuse]
     #[arg(long, value_name = "deny|suspend")]
     pub(crate) on_ask: Option<OnAsk>,

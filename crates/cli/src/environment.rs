@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tracegate_core::{
-    fact::run::RemoteParent,
+    fact::run::RemoteSpan,
     ids::{SpanId, TraceId},
 };
 
@@ -60,12 +60,15 @@ impl Environment {
     }
 
     /// Returns the span of another program that started this one, if `TRACEPARENT` names it (W3C, version 00).
-    pub(crate) fn traceparent(&self) -> Option<(TraceId, RemoteParent)> {
+    pub(crate) fn traceparent(&self) -> Option<RemoteSpan> {
         let mut parts = self.var("TRACEPARENT")?.split('-');
         let (version, trace, span) = (parts.next()?, parts.next()?, parts.next()?);
         let (trace, span): (TraceId, SpanId) = (trace.parse().ok()?, span.parse().ok()?);
         let valid = version == "00" && trace.to_bytes() != [0; 16] && span.to_bytes() != [0; 8];
-        valid.then_some((trace, RemoteParent { span_id: span }))
+        valid.then_some(RemoteSpan {
+            trace_id: trace,
+            span_id: span,
+        })
     }
 
     /// Tells whether a program of this name is on the path.

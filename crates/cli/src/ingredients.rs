@@ -12,7 +12,7 @@ use crate::{
 };
 use std::path::PathBuf;
 use tracegate::{
-    config::{RunConfig, default_settings},
+    config::{Origin, RunConfig, default_settings},
     live::{LiveSpans, NoLiveSpans},
     model::scripted::ScriptedModel,
     recorder::Sink,
@@ -130,7 +130,11 @@ pub(crate) fn gather(
             name,
             version: VERSION.to_owned(),
         },
-        join: environment.traceparent(),
+        origin: match environment.traceparent() {
+            None => Origin::Alone,
+            Some(remote) if how.trace_link => Origin::Links(remote),
+            Some(remote) => Origin::Joins(remote),
+        },
         resource,
         environment: environment.vars.clone(),
     };

@@ -363,6 +363,49 @@ fn a_run_that_joins_a_foreign_trace_hangs_under_its_remote_span() {
 }
 
 #[test]
+fn a_run_with_a_trace_of_its_own_refers_to_the_span_that_started_it() {
+    let mut log = healed("process_killed");
+    let mut started = run_started();
+    let trace = "000000000000000000000000000000bb";
+    started["trace_link"] = json!({"trace_id": trace, "span_id": "00000000000000aa"});
+    let raw = serde_json::value::to_raw_value(&started).unwrap();
+    log[0].fact = tracegate_core::fact::Fact::from_json("run.started", &raw).unwrap();
+    let spans = project(&run(), &log).spans;
+    let links: Vec<_> = spans
+        .iter()
+        .flat_map(|span| span.links.iter().map(move |link| (span, link)))
+        .map(|(span, link)| {
+            let relation = span.attrs.get(names::LINK_RELATION).unwrap().clone();
+            (
+                span.parent,
+                link.trace_id.to_string(),
+                link.span_id.to_string(),
+                relation,
+            )
+        })
+        .collect();
+    let first = &spans[2];
+    assert_eq!(
+        links,
+        [
+            (
+                Parent::Root,
+                trace.to_owned(),
+                "00000000000000aa".to_owned(),
+                Value::text("started_by")
+            ),
+            (
+                Parent::Local(first.span_id),
+                first.trace_id.to_string(),
+                first.span_id.to_string(),
+                Value::text("resumed_from")
+            ),
+        ]
+    );
+    assert_ne!(first.trace_id.to_string(), trace);
+}
+
+#[test]
 fn the_resource_is_what_the_run_was_started_with() {
     let resource = project(&run(), &events()).resource.unwrap();
     let all: Vec<_> = resource.iter().collect();

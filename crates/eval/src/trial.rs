@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 use tokio::sync::Notify;
 use tracegate::{
     agent::{Parts, drive},
-    config::{RunConfig, default_limits, default_settings},
+    config::{Origin, RunConfig, default_limits, default_settings},
     model::Model,
     session::{Session, Surroundings, VERSION, name_run},
     tools::run_command,
@@ -197,7 +197,7 @@ fn config(case: &Case, bench: &Bench<'_>, workspace: &Path) -> RunConfig {
             name: "tracegate".to_owned(),
             version: VERSION.to_owned(),
         },
-        join: None,
+        origin: Origin::Alone,
         resource: BTreeMap::new(),
         environment: bench.environment.clone(),
     }

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 use tracegate_core::{
     fact::{
         gate::PolicyGranted,
-        run::{Agent, Durability, Limits, OnAsk, PolicyRef, RedactionMode, RemoteParent, Settings, Switch},
+        run::{Agent, Durability, Limits, OnAsk, PolicyRef, RedactionMode, RemoteSpan, Settings, Switch},
     },
-    ids::TraceId,
+    ids::{RunId, TraceId},
 };
 
 /// The configuration of a run.
@@ -26,12 +26,35 @@ pub struct RunConfig {
     pub settings: Settings,
     /// Who works.
     pub agent: Agent,
-    /// Another program's trace to join.
-    pub join: Option<(TraceId, RemoteParent)>,
+    /// The span of another program that started the run.
+    pub origin: Origin,
     /// Resource attributes beyond name and version.
     pub resource: BTreeMap<String, String>,
     /// The environment of this process; children get a short list of it.
     pub environment: BTreeMap<String, String>,
+}
+
+/// How a run relates to the trace of the program that started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// Not at all: nobody named one.
+    #[default]
+    Alone,
+    /// Its spans are part of that trace, below this span.
+    Joins(RemoteSpan),
+    /// It has a trace of its own, whose root refers to this span.
+    Links(RemoteSpan),
+}
+
+impl Origin {
+    /// Returns the trace that the spans of `run` belong to.
+    #[must_use]
+    pub fn trace(self, run: &RunId) -> TraceId {
+        match self {
+            Self::Joins(remote) => remote.trace_id,
+            Self::Alone | Self::Links(_) => TraceId::derive(run),
+        }
+    }
 }
 
 /// Returns the limits of a run that names none.

@@ -4,7 +4,7 @@ use crate::{
     agent::Unfinished,
     asking::Answered,
     attention::Attention,
-    config::RunConfig,
+    config::{Origin, RunConfig},
     conversation::{Conversation, Message},
     live::LiveSpans,
     recorder::{Parts, Place, Recorder, RecorderError, Sink, Span},
@@ -20,13 +20,13 @@ use tracegate_core::{
         log::{CheckpointSaveFinished, CheckpointSaveStarted},
         model::Role,
         run::{
-            ModelInfo, OnAsk, RunFinished, RunStarted, SegmentFinished, SegmentStarted, Settings,
-            StatusChanged, Switch,
+            ModelInfo, OnAsk, RemoteParent, RunFinished, RunStarted, SegmentFinished, SegmentStarted,
+            Settings, StatusChanged, Switch,
         },
         tool::{Observation, ObservationKind, Outcome, Phase, WorkspaceState},
         user::{MessageKind, UserMessage},
     },
-    ids::{ActionId, Digest, RunId, StepNo, TraceId},
+    ids::{ActionId, Digest, RunId, StepNo},
     payload::{Payload, clip},
     redact::Redactor,
     state::{Progress, RunState},
@@ -164,9 +164,7 @@ impl Session {
             live,
         } = around;
         let goal = redactor.scrub_text(config.goal.clone()).into_inner();
-        let trace = config
-            .join
-            .map_or_else(|| TraceId::derive(run), |(trace, _)| trace);
+        let trace = config.origin.trace(run);
         let dir = store.create_run(run)?;
         let log = LogWriter::create(&dir, disk, store.artifacts(), world.pid())?;
         let pid = world.pid();
@@ -258,7 +256,16 @@ impl Session {
             agent: config.agent.clone(),
             model,
             trace_id: self.recorder.trace(),
-            remote_parent: config.join.map(|(_, parent)| parent),
+            remote_parent: match config.origin {
+                Origin::Joins(remote) => Some(RemoteParent {
+                    span_id: remote.span_id,
+                }),
+                Origin::Alone | Origin::Links(_) => None,
+            },
+            trace_link: match config.origin {
+                Origin::Links(remote) => Some(remote),
+                Origin::Alone | Origin::Joins(_) => None,
+            },
             host_id: host_id.to_owned(),
             resource,
             semconv: SEMCONV.to_owned(),

@@ -30,6 +30,7 @@ pub(crate) fn demo(environment: &Environment, global: &Global, args: &Demo) -> O
         budget: Budget::default(),
         prices: None,
         window: 128_000,
+        trace_link: false,
         on_ask: None,
         context_tests: if args.fixed { OnOff::On } else { OnOff::Off },
         context_budget: 2800,

@@ -17,17 +17,17 @@ use std::{
     path::{Path, PathBuf},
 };
 use tracegate::{
-    config::RunConfig,
+    config::{Origin, RunConfig},
     past::{OpenQuestion, Outline},
     resume::{Answer as Said, Changes, NewLimits, ResumeError},
     session::{Session, Surroundings},
 };
 use tracegate_core::{
     fact::{
-        run::{RemoteParent, RunStarted},
+        run::{RemoteSpan, RunStarted},
         user::{Permission, QuestionKind},
     },
-    ids::{QuestionId, TraceId},
+    ids::QuestionId,
     stop::Exit,
 };
 use tracegate_store::{LogReader, RunDir, Store, Tail};
@@ -199,8 +199,15 @@ fn gather_again(
         })?;
     let model = read_script(environment, &script)?.after(found.outline.replies);
     let workspace = PathBuf::from(&started.workspace);
-    let join: Option<(TraceId, RemoteParent)> =
-        started.remote_parent.map(|parent| (started.trace_id, parent));
+    let joins = started.remote_parent.map(|parent| {
+        Origin::Joins(RemoteSpan {
+            trace_id: started.trace_id,
+            span_id: parent.span_id,
+        })
+    });
+    let origin = joins
+        .or_else(|| started.trace_link.map(Origin::Links))
+        .unwrap_or_default();
     let config = RunConfig {
         goal: started.goal.preview(),
         workspace: workspace.clone(),
@@ -209,7 +216,7 @@ fn gather_again(
         limits: started.limits,
         settings: started.settings.clone(),
         agent: started.agent.clone(),
-        join,
+        origin,
         resource: BTreeMap::new(),
         environment: environment.vars.clone(),
     };

@@ -24,6 +24,9 @@ pub struct RunStarted {
     /// The span of another program that this run joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote_parent: Option<RemoteParent>,
+    /// The span of another program that this run refers to from a trace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_link: Option<RemoteSpan>,
     /// Random id of the store, for the resource attribute `host.id`.
     pub host_id: String,
     /// The resource attributes of every exported span, fixed here so that a re-export repeats them.
@@ -68,6 +71,15 @@ pub struct ModelInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteParent {
     /// Its span id; its trace id is the run's.
+    pub span_id: SpanId,
+}
+
+/// A span of another process in its own trace, from `TRACEPARENT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteSpan {
+    /// Its trace.
+    pub trace_id: TraceId,
+    /// The span.
     pub span_id: SpanId,
 }
 

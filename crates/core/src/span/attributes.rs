@@ -153,9 +153,6 @@ impl Sheet {
         self.some_text(names::GEN_AI_REQUEST_MODEL, &actor.model);
         self.count(names::PROCESS_PID, data.pid.into());
         self.some_text(names::VERSION, &data.version);
-        if let Some(before) = &data.resumed_from {
-            self.text(names::LINK_RELATION, &before.relation);
-        }
     }
 
     fn segment_finished(&mut self, data: &SegmentFinished) -> Option<Failure> {

@@ -13,7 +13,7 @@ use crate::{
     event::Event,
     fact::{
         Edge, Fact, SpanKind,
-        run::{RemoteParent, RunStarted},
+        run::{RemoteParent, RemoteSpan, RunStarted},
     },
     ids::{ActionId, RunId, Seq, SpanId, TraceId},
     payload::clip,
@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// The most attributes of a noted event: with the other limits it keeps every span below the 2 MiB of a batch.
 const MAX_NOTE_ATTRS: usize = 8;
+/// How a run relates to a span of the program that started it, from a trace of its own.
+const STARTED_BY: &str = "started_by";
 
 /// Computes spans from the events of one run, fed in the order of the log.
 ///
@@ -32,6 +34,8 @@ pub struct Projector {
     actor: Actor,
     trace_id: TraceId,
     remote_parent: Option<RemoteParent>,
+    /// What the first segment refers to; gone once it has begun.
+    trace_link: Option<RemoteSpan>,
     resource: Option<Resource>,
     open: BTreeMap<SpanId, Building>,
     /// The model service's ids of calls, by action.
@@ -101,6 +105,7 @@ impl Projector {
             },
             trace_id: TraceId::derive(run),
             remote_parent: None,
+            trace_link: None,
             resource: None,
             open: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -165,6 +170,7 @@ impl Projector {
     fn run_started(&mut self, run: &RunStarted) {
         self.trace_id = run.trace_id;
         self.remote_parent = run.remote_parent;
+        self.trace_link = run.trace_link;
         self.actor.agent.clone_from(&run.agent.name);
         self.actor.version.clone_from(&run.agent.version);
         self.actor.provider.clone_from(&run.model.provider);
@@ -210,6 +216,7 @@ impl Projector {
         let call_id = event.action.and_then(|action| self.calls.get(&action));
         // A started event cannot fail, so there is no failure to look at.
         drop(sheet.add(&event.fact, &self.actor, call_id.map(String::as_str)));
+        let links = self.links(&event.fact, &mut sheet);
         let building = Building {
             kind,
             started: event.seq,
@@ -218,19 +225,31 @@ impl Projector {
             sheet,
             events: Vec::new(),
             dropped_events: 0,
-            links: self.links(&event.fact),
+            links,
         };
         self.open.insert(span_id, building);
     }
 
-    fn links(&self, fact: &Fact) -> Vec<SpanLink> {
+    /// Returns what a segment refers to. The relation stands on the span too, because Jaeger's page drops attributes of links.
+    fn links(&mut self, fact: &Fact, sheet: &mut Sheet) -> Vec<SpanLink> {
         let Fact::SegmentStarted(segment) = fact else {
             return Vec::new();
         };
-        let link = segment.resumed_from.as_ref().map(|before| SpanLink {
-            trace_id: self.trace_id,
-            span_id: before.span_id,
-            attrs: Attributes::from([(names::LINK_RELATION.into(), Value::text(&before.relation))]),
+        let before = segment
+            .resumed_from
+            .as_ref()
+            .map(|before| (self.trace_id, before.span_id, before.relation.as_str()));
+        let outside = self
+            .trace_link
+            .take()
+            .map(|remote| (remote.trace_id, remote.span_id, STARTED_BY));
+        let link = before.or(outside).map(|(trace_id, span_id, relation)| {
+            sheet.text(names::LINK_RELATION, relation);
+            SpanLink {
+                trace_id,
+                span_id,
+                attrs: Attributes::from([(names::LINK_RELATION.into(), Value::text(relation))]),
+            }
         });
         link.into_iter().collect()
     }

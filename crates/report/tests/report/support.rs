@@ -85,6 +85,7 @@ impl Log {
             },
             trace_id: TraceId::derive(&run_id()),
             remote_parent: None,
+            trace_link: None,
             host_id: "h".to_owned(),
             resource: std::collections::BTreeMap::new(),
             semconv: "1".to_owned(),

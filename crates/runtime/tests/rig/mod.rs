@@ -129,7 +129,7 @@ impl Rig {
                 name: "test".to_owned(),
                 version: "1".to_owned(),
             },
-            join: None,
+            origin: tracegate::config::Origin::Alone,
             resource: BTreeMap::new(),
             environment,
         };
