@@ -332,10 +332,6 @@ fn no_span_is_lost_or_differs_however_a_run_is_killed_and_whenever_its_receiver_
         all.healed += outcome.healed;
     }
     assert!(all.kills >= 20 && all.healed >= 20, "{all:?}");
-    assert!(
-        all.copies > 0,
-        "some spans were sent twice, or the test shows nothing: {all:?}"
-    );
 }
 
 #[test]
