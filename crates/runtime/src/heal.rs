@@ -23,7 +23,7 @@ pub enum Healing {
     Whole,
     /// This many spans got their end.
     Healed(usize),
-    /// The log cannot be added to, because it lost events or a newer version wrote it; it can be exported as far as it goes.
+    /// Nothing is added to the log, because it lost events or a newer version wrote it; it can be exported as far as it goes.
     Closed,
 }
 
@@ -78,7 +78,8 @@ pub fn heal(
     if open == 0 && !matches!(recovery, Recovery::Quarantined { .. }) {
         return Ok(Healing::Whole);
     }
-    let Some(started) = started.filter(|_| state.check_whole().is_ok()) else {
+    // An end that a salvage lost may have been exported as it was; a second one must not be made up.
+    let Some(started) = started.filter(|_| state.lost.is_none()) else {
         return Ok(Healing::Closed);
     };
     let died = state.ts;
