@@ -244,6 +244,11 @@ fn points_inside_a_span_become_its_span_events() {
     };
     assert_eq!(points("context.build"), ["readiness.waited"]);
     assert_eq!(points("model.complete"), ["retry"]);
+    assert_eq!(points("validation.review"), ["gen_ai.evaluation.result"]);
+    let review = named(&spans, "validation.review")[0];
+    let label = review.events[0].attrs.get(names::GEN_AI_EVALUATION_SCORE_LABEL);
+    assert_eq!(label, review.attrs.get(names::VERDICT));
+    assert_eq!(review.events[0].at_ns, review.end_ns);
     let mut log = Recording::new();
     log.start("segment", json!({"pid": 1, "version": ""}));
     for _ in 0..MAX_SPAN_EVENTS + 3 {

@@ -51,7 +51,7 @@ impl Sheet {
     }
 
     /// Writes an enum in its spelling of the log, whatever its variants are.
-    fn spelled(&mut self, key: &'static str, value: &impl Serialize) {
+    pub(super) fn spelled(&mut self, key: &'static str, value: &impl Serialize) {
         if let Ok(serde_json::Value::String(text)) = serde_json::to_value(value) {
             self.text(key, &text);
         }

@@ -63,6 +63,14 @@ pub const GEN_AI_TOOL_TYPE: &str = "gen_ai.tool.type";
 pub const GEN_AI_TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 /// The arguments, redacted and shortened, always valid JSON.
 pub const GEN_AI_TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+/// The span event that says what an evaluation found.
+pub const GEN_AI_EVALUATION_RESULT: &str = "gen_ai.evaluation.result";
+/// What was evaluated, on that event.
+pub const GEN_AI_EVALUATION_NAME: &str = "gen_ai.evaluation.name";
+/// What it found, in one word.
+pub const GEN_AI_EVALUATION_SCORE_LABEL: &str = "gen_ai.evaluation.score.label";
+/// Why, for people.
+pub const GEN_AI_EVALUATION_EXPLANATION: &str = "gen_ai.evaluation.explanation";
 
 /// The run.
 pub const RUN_ID: &str = "tracegate.run.id";

@@ -13,6 +13,7 @@ use crate::{
     event::Event,
     fact::{
         Edge, Fact, SpanKind,
+        gate::ValidationReviewFinished,
         run::{RemoteParent, RemoteSpan, RunStarted},
     },
     ids::{ActionId, RunId, Seq, SpanId, TraceId},
@@ -267,8 +268,9 @@ impl Projector {
             Some(failure) => SpanStatus::Error(span.sheet.fail(&failure)),
             None => SpanStatus::Unset,
         };
-        if let Fact::ValidationReviewFinished(_) = &event.fact {
+        if let Fact::ValidationReviewFinished(review) = &event.fact {
             self.show_verdict(&span.sheet);
+            span.point(evaluation(review, event.ts.0));
         }
         let end_ns = if let Fact::SpanHealed(_, healed) = &event.fact {
             // What began with the last event before a kill would take no time, and Jaeger warns about that. All healed spans get
@@ -346,14 +348,34 @@ impl Projector {
         } else {
             return;
         };
-        if span.events.len() < MAX_SPAN_EVENTS {
-            span.events.push(SpanEvent {
-                name: clip(name, MAX_NAME),
-                at_ns: event.ts.0,
-                attrs: sheet.0,
-            });
+        span.point(SpanEvent {
+            name: clip(name, MAX_NAME),
+            at_ns: event.ts.0,
+            attrs: sheet.0,
+        });
+    }
+}
+
+impl Building {
+    fn point(&mut self, event: SpanEvent) {
+        if self.events.len() < MAX_SPAN_EVENTS {
+            self.events.push(event);
         } else {
-            span.dropped_events = span.dropped_events.saturating_add(1);
+            self.dropped_events = self.dropped_events.saturating_add(1);
         }
+    }
+}
+
+/// Returns a verdict as the conventions have the result of an evaluation. On a span event: as attributes of the span they would make
+/// it one of the GenAI operations, of which reviewing is none.
+fn evaluation(review: &ValidationReviewFinished, at_ns: u64) -> SpanEvent {
+    let mut sheet = Sheet::default();
+    sheet.text(names::GEN_AI_EVALUATION_NAME, SpanKind::ValidationReview.as_str());
+    sheet.spelled(names::GEN_AI_EVALUATION_SCORE_LABEL, &review.verdict.outcome);
+    sheet.text(names::GEN_AI_EVALUATION_EXPLANATION, &review.verdict.explanation);
+    SpanEvent {
+        name: names::GEN_AI_EVALUATION_RESULT.to_owned(),
+        at_ns,
+        attrs: sheet.0,
     }
 }
