@@ -47,13 +47,13 @@ impl Sheet {
     }
 
     fn shown(&mut self, key: &'static str, value: impl std::fmt::Display) {
-        self.text(key, &value.to_string());
+        self.0.insert(Cow::Borrowed(key), Value::of(value.to_string()));
     }
 
     /// Writes an enum in its spelling of the log, whatever its variants are.
     pub(super) fn spelled(&mut self, key: &'static str, value: &impl Serialize) {
         if let Ok(serde_json::Value::String(text)) = serde_json::to_value(value) {
-            self.text(key, &text);
+            self.0.insert(Cow::Borrowed(key), Value::of(text));
         }
     }
 

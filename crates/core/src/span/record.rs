@@ -62,6 +62,16 @@ impl Value {
         Self::Str(clip(text, MAX_STRING))
     }
 
+    /// Likewise, of text that is not needed any more.
+    #[must_use]
+    pub fn of(text: String) -> Self {
+        if text.len() <= MAX_STRING {
+            Self::Str(text)
+        } else {
+            Self::text(&text)
+        }
+    }
+
     /// Wraps a count; what does not fit is the greatest number that does.
     #[must_use]
     pub fn count(number: u64) -> Self {

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 /// A key. Nearly all are constants of `names`.
 type Key = Cow<'static, str>;
-/// Room for the attributes of nearly every span, so that it is asked for once.
-const ROOM: usize = 24;
+/// Room for the attributes of most spans, so that it is asked for once; more than a kilobyte of it would take the slow way of the
+/// allocator.
+const ROOM: usize = 18;
 
 /// Attributes: unique keys in a fixed order, so that two exports agree byte for byte.
 #[derive(Debug, Clone, PartialEq, Default)]
