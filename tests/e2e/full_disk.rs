@@ -84,3 +84,22 @@ fn a_full_disk_stops_the_run_and_with_room_again_it_goes_on_to_its_end() {
     assert!(done == steps || done + 1 == steps, "{done} of {steps}");
     eprintln!("full disk: {before} effects until it was full, {done} of {steps} at the end");
 }
+
+#[test]
+fn an_answer_that_cannot_be_written_is_no_success() {
+    let place = Place::new();
+    place.recorded(QUESTION, &[answers("done")], &[], 0);
+    for args in [
+        &["show", "@last"][..],
+        &["show", "@last", "--json"],
+        &["explain", "@last"],
+        &["runs", "list"],
+        &["export", "@last", "--to", "otlp-json"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = place.command(args).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("cannot write the answer: "), "{args:?}: {said}");
+    }
+}

@@ -28,6 +28,16 @@ fn main() -> ExitCode {
         }
         Err(exit) => exit,
     };
+    // A command that did its work and could not say so did not succeed; one that failed has said more than this.
+    let exit = match print::lost() {
+        Some(error) if exit == Exit::Ok => {
+            let failure = failure::Failure::new(Exit::Internal, format!("cannot write the answer: {error}"));
+            failure
+                .help("look at where standard output goes")
+                .report(&environment)
+        }
+        Some(_) | None => exit,
+    };
     ExitCode::from(exit.code())
 }
 

@@ -1,13 +1,37 @@
 //! The terminal: the answer goes to standard output, the talk to standard error, and nothing that redaction has not seen to either.
 
 use crate::environment::Environment;
-use std::io::Write as _;
+use std::{
+    io::{self, Write as _},
+    sync::OnceLock,
+};
 use tracegate_core::redact::{RedactionKey, Redactor, Registered, Scrubbed};
+
+/// Why a part of the answer could not be written; the first reason is kept.
+static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints a part of the answer.
 pub(crate) fn answer(text: &Scrubbed<String>) {
-    // A reader that went away, such as `head`, is no failure.
-    writeln!(anstream::stdout(), "{}", text.get().trim_end_matches('\n')).ok();
+    let written = writeln!(anstream::stdout(), "{}", text.get().trim_end_matches('\n'));
+    match written {
+        // A reader that went away, such as `head`, is no failure.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            // One reason is enough.
+            LOST.set(error).ok();
+        }
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// Returns why the answer is not all there, if it is not.
+pub(crate) fn lost() -> Option<&'static io::Error> {
+    // What still sits in the buffer is part of the answer too.
+    if let Err(error) = io::stdout().flush()
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.set(error).ok();
+    }
+    LOST.get()
 }
 
 /// Says something to the person at the terminal.
